@@ -1,0 +1,3 @@
+module synchro
+
+go 1.26
