@@ -1,0 +1,76 @@
+-- Capture state: written by the worker only.
+
+-- One row. Boundary B of every pull is transaction_end(commit_lsn).
+CREATE TABLE synchro.progress (
+  one                 boolean PRIMARY KEY DEFAULT true CHECK (one),
+  stream_generation   bigint NOT NULL,
+  system_identifier   bigint NOT NULL,     -- identity of the stream: with timeline and database it must match the server
+  timeline            int NOT NULL,
+  database_oid        oid NOT NULL,
+  slot_name           name,                -- NULL until the slot is established
+  registry_generation bigint NOT NULL REFERENCES synchro.registry_generation,
+  schema_version      bigint NOT NULL REFERENCES synchro.manifest,
+  commit_lsn          pg_lsn NOT NULL,     -- commit record of the last materialized transaction
+  end_lsn             pg_lsn NOT NULL,     -- its end: a transaction is already done when its commit LSN is below
+  seen_lsn            pg_lsn NOT NULL,     -- everything below is materialized (markers, keepalives)
+  committed_at        timestamptz,         -- commit time of that transaction at the source
+  ignored_messages    bigint NOT NULL DEFAULT 0,
+  heartbeat_at        timestamptz NOT NULL
+) WITH (fillfactor = 10);
+
+CREATE TABLE synchro.quarantine (
+  quarantine_no     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  stream_generation bigint NOT NULL,
+  commit_lsn        pg_lsn NOT NULL,
+  event_ordinal     bigint,
+  class             text NOT NULL,         -- bounded class, no free text
+  rel_no            int,
+  created_at        timestamptz NOT NULL DEFAULT pg_catalog.now(),
+  attempts          int NOT NULL DEFAULT 1,
+  resolved_at       timestamptz,
+  resolution        text CHECK (resolution IN ('retried', 'reset'))
+);
+CREATE UNIQUE INDEX quarantine_open ON synchro.quarantine ((true)) WHERE resolved_at IS NULL;
+
+-- A scope without a row is at generation 1 with the floor generation_start and no effects.
+CREATE TABLE synchro.scope (
+  scope_no              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  scope_id              text COLLATE "C" NOT NULL UNIQUE,
+  membership_generation bigint NOT NULL DEFAULT 1,
+  retention_generation  bigint NOT NULL DEFAULT 1,
+  floor_kind            text NOT NULL DEFAULT 'generation_start'
+                        CHECK (floor_kind IN ('generation_start', 'effect', 'transaction_end')),
+  floor_lsn             pg_lsn,
+  floor_event           bigint,
+  floor_effect          int,
+  high_lsn              pg_lsn NOT NULL    -- commit of the last effect: a digest cached at this value is current
+) WITH (fillfactor = 70);
+
+-- One row per (scope, row). Only the latest effect of a row in a scope is ever delivered.
+CREATE TABLE synchro.scope_entry (
+  scope_no       bigint NOT NULL,
+  commit_lsn     pg_lsn NOT NULL,
+  event_ordinal  bigint NOT NULL,
+  digest_schema  bigint NOT NULL,          -- manifest version of row_digest
+  rel_no         int NOT NULL,
+  effect_ordinal int NOT NULL,
+  state          "char" NOT NULL,          -- l live, s source tombstone, x left
+  key            bytea NOT NULL,           -- synchro._key_bytes: identity order
+  server_version text COLLATE "C" NOT NULL,-- of the row; for a left entry: at leaving
+  row_digest     bytea,                    -- NULL when left
+  PRIMARY KEY (scope_no, rel_no, key)
+) WITH (fillfactor = 90);
+CREATE INDEX scope_entry_position ON synchro.scope_entry (scope_no, commit_lsn, event_ordinal, effect_ordinal);
+
+-- Scopes that a Class 3 manifest rematerialized.
+CREATE TABLE synchro.manifest_affected_scope (
+  schema_version bigint NOT NULL REFERENCES synchro.manifest,
+  scope_no       bigint NOT NULL,
+  PRIMARY KEY (schema_version, scope_no)
+);
+
+-- Accepted pushes that are materialized: the client's highest write epoch seen in the stream.
+CREATE TABLE synchro.client_materialized (
+  client_no   bigint PRIMARY KEY,
+  write_epoch bigint NOT NULL
+) WITH (fillfactor = 50);

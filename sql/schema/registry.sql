@@ -1,0 +1,118 @@
+-- Registry: written by registration calls, insert-only; a generation is current once progress names it.
+
+CREATE TABLE synchro.relation (
+  rel_no            int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  relation_id       uuid NOT NULL UNIQUE DEFAULT pg_catalog.gen_random_uuid(),
+  table_id          uuid NOT NULL UNIQUE DEFAULT pg_catalog.gen_random_uuid(),
+  physical_schema   name NOT NULL,
+  physical_relation name NOT NULL,
+  relation_oid      oid  NOT NULL UNIQUE,
+  view_name         name UNIQUE,            -- in synchro_projection; NULL until prepared
+  view_columns      name[]
+);
+
+-- Captured columns: columns of synchro_data.r_<rel_no> are named c<attnum>.
+CREATE TABLE synchro.captured_column (
+  rel_no       int NOT NULL REFERENCES synchro.relation,
+  attnum       smallint NOT NULL,
+  column_name  name NOT NULL,
+  field_id     uuid NOT NULL UNIQUE DEFAULT pg_catalog.gen_random_uuid(),
+  source_type  oid NOT NULL,               -- pg_attribute.atttypid
+  storage_type text NOT NULL,              -- type of c<attnum>: a pg_catalog base type, or text for any other type
+  generated    boolean NOT NULL,           -- stored generated column: its value travels in the fence
+  PRIMARY KEY (rel_no, attnum)
+);
+
+CREATE TABLE synchro.manifest (
+  schema_version      bigint PRIMARY KEY CHECK (schema_version > 0),
+  schema_hash         text NOT NULL UNIQUE CHECK (schema_hash ~ '^[0-9a-f]{64}$'),
+  parent_version      bigint REFERENCES synchro.manifest,
+  transition_class    text NOT NULL CHECK (transition_class IN ('initial', 'class_2', 'class_3', 'class_4')),
+  compatibility_floor bigint NOT NULL CHECK (compatibility_floor > 0),
+  body                text NOT NULL,       -- RFC 8785 text, with schema_hash
+  created_at          timestamptz NOT NULL DEFAULT pg_catalog.now(),
+  CHECK ((parent_version IS NULL) = (transition_class = 'initial')),
+  CHECK (CASE transition_class WHEN 'class_2' THEN compatibility_floor <= parent_version
+                               ELSE compatibility_floor = schema_version END)
+);
+
+-- Physical mapping of a manifest's fields; immutable like the manifest.
+CREATE TABLE synchro.manifest_field (
+  schema_version bigint NOT NULL REFERENCES synchro.manifest,
+  rel_no         int NOT NULL REFERENCES synchro.relation,
+  field_id       uuid NOT NULL,
+  column_name    name NOT NULL,
+  attnum         smallint NOT NULL,
+  type           text NOT NULL,            -- portable type
+  as_text        boolean NOT NULL,         -- synced as canonical text (p_text_columns)
+  nullable       boolean NOT NULL,
+  writable       boolean NOT NULL,
+  is_key         boolean NOT NULL,
+  PRIMARY KEY (schema_version, rel_no, field_id)
+);
+
+CREATE TABLE synchro.registry_generation (
+  generation     bigint PRIMARY KEY CHECK (generation > 0),
+  schema_version bigint REFERENCES synchro.manifest,   -- NULL only inside the registering transaction
+  actor          name NOT NULL,                        -- session user that registered
+  xid            xid8 NOT NULL DEFAULT pg_catalog.pg_current_xact_id(),
+  created_at     timestamptz NOT NULL DEFAULT pg_catalog.now()
+);
+
+-- The complete configuration of each generation.
+CREATE TABLE synchro.registration (
+  generation          bigint NOT NULL REFERENCES synchro.registry_generation,
+  rel_no              int NOT NULL REFERENCES synchro.relation,
+  since               bigint NOT NULL,     -- generation that (last) baselined the relation
+  kind                text NOT NULL CHECK (kind IN ('synced', 'capture_dependency')),
+  composition         text NOT NULL CHECK (composition IN ('single_scope', 'multi_scope')),
+  push_policy         text NOT NULL CHECK (push_policy IN ('enabled', 'read_only')),
+  key_column          name NOT NULL,
+  key_attnum          smallint NOT NULL,
+  key_type            oid NOT NULL,        -- one of ADR 004's built-in types
+  pk_type             text NOT NULL CHECK (pk_type IN ('string', 'int', 'int64')),
+  membership_function oid NOT NULL,
+  membership_twin     oid,                 -- inlinable copy in synchro_twin
+  membership_hash     text NOT NULL,       -- SHA-256 of the function's definition, hex
+  max_scope_fanout    int NOT NULL CHECK (max_scope_fanout BETWEEN 1 AND 10000),
+  created_at_column   name,
+  updated_at_column   name,
+  deleted_at_column   name,
+  sync_columns        name[] NOT NULL,     -- synced, key included, attnum order
+  text_columns        name[] NOT NULL,
+  PRIMARY KEY (generation, rel_no)
+);
+
+-- Shared scopes, explicit grants and revocations, the assignment function.
+CREATE TABLE synchro.shared_scope (
+  scope_id text COLLATE "C" PRIMARY KEY,
+  portable boolean NOT NULL
+);
+
+CREATE TABLE synchro.user_scope (
+  user_id  text COLLATE "C" NOT NULL,
+  scope_id text COLLATE "C" NOT NULL,
+  granted  boolean NOT NULL,               -- false: revoked (only meaningful for the default scope)
+  PRIMARY KEY (user_id, scope_id)
+);
+
+CREATE TABLE synchro.assignment_function (
+  one             boolean PRIMARY KEY DEFAULT true CHECK (one),
+  function_oid    oid NOT NULL,
+  function_schema name NOT NULL,
+  function_name   name NOT NULL,
+  max_scopes      int CHECK (max_scopes BETWEEN 1 AND 1000),
+  definition_hash text NOT NULL,
+  actor           name NOT NULL
+);
+
+-- Keys. Purposes: fence (SipHash, 16 octets), cursor, rebuild, seed_page, seed_receipt (HMAC, 32 octets).
+CREATE TABLE synchro.secret_key (
+  purpose    text NOT NULL,
+  key_id     text NOT NULL,
+  secret     bytea NOT NULL,
+  state      text NOT NULL CHECK (state IN ('active', 'verify_only', 'retired')),
+  created_at timestamptz NOT NULL DEFAULT pg_catalog.now(),
+  PRIMARY KEY (purpose, key_id)
+);
+CREATE UNIQUE INDEX secret_key_active ON synchro.secret_key (purpose) WHERE state = 'active';
