@@ -30,6 +30,8 @@ func render(root string) (map[string][]byte, error) {
 		"protocol/errcodes.go": goTable,
 		"extension/errcodes.h": renderC(entries),
 		"docs/errors.md":       renderDocs(entries),
+
+		"sql/schema/errcodes.sql": renderSQL(entries),
 	}, nil
 }
 
@@ -82,6 +84,25 @@ func renderGo(entries []entry) ([]byte, error) {
 	}
 	out.WriteString("}\n")
 	return format.Source(out.Bytes())
+}
+
+func renderSQL(entries []entry) []byte {
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "-- Code %s\n", notice)
+	out.WriteString("CREATE TABLE synchro.errcode (\n  name text PRIMARY KEY,\n  sqlstate text NOT NULL,\n" +
+		"  http_status int,   -- NULL: never on the wire\n  retryable boolean NOT NULL\n);\n\n" +
+		"INSERT INTO synchro.errcode (name, sqlstate, http_status, retryable) VALUES\n")
+	for i, e := range entries {
+		status, end := "NULL", ","
+		if e.Status != 0 {
+			status = strconv.Itoa(e.Status)
+		}
+		if i == len(entries)-1 {
+			end = ";"
+		}
+		fmt.Fprintf(&out, "  ('%s', '%s', %s, %t)%s\n", e.Name, e.SQLState, status, e.Retryable, end)
+	}
+	return out.Bytes()
 }
 
 func camel(name string) string {

@@ -1,0 +1,14 @@
+CREATE FUNCTION synchro._refuse(p_reason text, p_message text, p_hint text DEFAULT NULL,
+                                p_relation_id uuid DEFAULT NULL, p_field_id uuid DEFAULT NULL)
+RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, synchro, pg_temp AS $fn$
+-- Refuses a registration: raises the reason's SQLSTATE with ADR 004's error object as DETAIL.
+-- p_reason: a name of protocol/errcodes.txt. Never returns.
+DECLARE
+  v_detail text := jsonb_build_object('error', jsonb_strip_nulls(jsonb_build_object(
+    'code', 'invalid_registration', 'reason', p_reason, 'relation_id', p_relation_id, 'field_id', p_field_id)))::text;
+BEGIN
+  RAISE EXCEPTION USING ERRCODE = (SELECT e.sqlstate FROM synchro.errcode e WHERE e.name = p_reason),
+                        MESSAGE = p_message, DETAIL = v_detail, HINT = coalesce(p_hint, '');
+END
+$fn$;
