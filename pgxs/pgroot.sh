@@ -28,7 +28,7 @@ if [ "$(id -u)" = 0 ] && ! setpriv --reuid=postgres --regid=postgres --clear-gro
 fi
 root=$base/$major
 
-stamp="$bindir $("$PG_CONFIG" --version) $(stat -c '%i %Y %s' "$bindir/postgres")"
+stamp="2 $bindir $("$PG_CONFIG" --version) $(stat -c '%i %Y %s' "$bindir/postgres")"
 if [ ! -f "$root/stamp" ] || [ "$(cat "$root/stamp")" != "$stamp" ]; then
 	rm -rf "$root"
 	for dir in "$bindir" "$pkglibdir" "$sharedir"; do
@@ -37,6 +37,7 @@ if [ ! -f "$root/stamp" ] || [ "$(cat "$root/stamp")" != "$stamp" ]; then
 			{ rm -rf "${root:?}$dir"; cp -a "$dir" "$root$(dirname "$dir")/"; }
 	done
 	ln -sfn ".$bindir" "$root/bin"
+	ln -sfn ".$pkglibdir" "$root/pkglib"
 	ln -sfn "$pgxs" "$root/pgxs"
 	# A synchro of the system must not stand in for ours.
 	rm -f "$root$pkglibdir"/synchro* "$root$sharedir"/extension/synchro*

@@ -75,10 +75,11 @@ func (c *Cluster) writeFile(name string, lines []string) error {
 // quote makes a string a value of the configuration file.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
-func (c *Cluster) logPath() string { return filepath.Join(c.dir, "server.log") }
+// LogPath is the server's log file.
+func (c *Cluster) LogPath() string { return filepath.Join(c.dir, "server.log") }
 
 func (c *Cluster) logSize() int64 {
-	info, err := os.Stat(c.logPath())
+	info, err := os.Stat(c.LogPath())
 	if err != nil {
 		return 0
 	}
@@ -86,7 +87,7 @@ func (c *Cluster) logSize() int64 {
 }
 
 func (c *Cluster) logFrom(offset int64) string {
-	f, err := os.Open(c.logPath())
+	f, err := os.Open(c.LogPath())
 	if err != nil {
 		return ""
 	}

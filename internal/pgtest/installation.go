@@ -60,6 +60,9 @@ func (i *Installation) BinDir() string { return filepath.Join(i.root, "bin") }
 // PGXSDir is the directory of PGXS, which holds the SQL test runners.
 func (i *Installation) PGXSDir() string { return filepath.Join(i.root, "pgxs") }
 
+// PkgLibDir is the directory of the server's libraries, where ours are.
+func (i *Installation) PkgLibDir() string { return filepath.Join(i.root, "pkglib") }
+
 // Major is the PostgreSQL major version, "15" for example.
 func (i *Installation) Major() string { return filepath.Base(i.root) }
 

@@ -69,6 +69,14 @@ func (c *Cluster) prepare(ctx context.Context) error {
 	if err := os.MkdirAll(c.dir, 0o755); err != nil {
 		return err
 	}
+	// The real path: it is compared with what the kernel says of a running server.
+	dir, err := filepath.EvalSymlinks(c.dir)
+	if err != nil {
+		return err
+	}
+	if c.dir, err = filepath.Abs(dir); err != nil {
+		return err
+	}
 	// The socket is in here: everybody may pass.
 	if err := os.Chmod(c.dir, 0o755); err != nil {
 		return err

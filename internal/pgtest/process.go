@@ -100,3 +100,24 @@ func freePort() (int, error) {
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
+
+// PlaceDir creates a directory for a cluster: the preferred one, or one elsewhere if the server's user can't reach that, or
+// if its path is too long for a unix socket in it.
+func PlaceDir(preferred string) (string, error) {
+	const maxSocketDir = 107 - len("/.s.PGSQL.65535")
+	cred, err := serverCredential()
+	if err != nil {
+		return "", err
+	}
+	if len(preferred) <= maxSocketDir {
+		if err := os.MkdirAll(preferred, 0o755); err != nil {
+			return "", err
+		}
+		check := exec.Command("/usr/bin/test", "-x", preferred)
+		check.SysProcAttr = &syscall.SysProcAttr{Credential: cred}
+		if check.Run() == nil {
+			return preferred, nil
+		}
+	}
+	return os.MkdirTemp("/var/tmp", "synchro-cluster-")
+}

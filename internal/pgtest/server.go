@@ -57,7 +57,7 @@ func (c *Cluster) Start(ctx context.Context) error {
 }
 
 func (c *Cluster) startOnce(ctx context.Context) error {
-	log, err := os.OpenFile(c.logPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	log, err := os.OpenFile(c.LogPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}

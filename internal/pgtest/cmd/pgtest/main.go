@@ -10,6 +10,8 @@ import (
 )
 
 var commands = map[string]func(context.Context, []string) error{
+	"up":        up,
+	"down":      down,
 	"regress":   regress,
 	"isolation": isolation,
 }
