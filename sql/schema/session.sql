@@ -51,7 +51,7 @@ CREATE TABLE synchro.push_mutation (
 CREATE TABLE synchro.push_fence (
   rel_no         int NOT NULL,
   key            text COLLATE "C" NOT NULL,
-  xmin           xid NOT NULL,
+  row_xmin       xid NOT NULL,
   server_version text COLLATE "C" NOT NULL,
   top_xid        xid8 NOT NULL DEFAULT pg_catalog.pg_current_xact_id(),
   op             "char" NOT NULL
