@@ -16,6 +16,9 @@ BEGIN
     WHILE v_elem.typtype = 'd' LOOP
       SELECT * INTO v_elem FROM pg_type WHERE oid = v_elem.typbasetype;
     END LOOP;
+    IF v_elem.typnamespace <> 'pg_catalog'::regnamespace THEN
+      RETURN 'pg_catalog._text';
+    END IF;
     SELECT * INTO v_type FROM pg_type WHERE oid = v_elem.typarray;
   END IF;
   IF v_type.typnamespace = 'pg_catalog'::regnamespace THEN

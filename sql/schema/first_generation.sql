@@ -12,6 +12,5 @@ FROM h;
 INSERT INTO synchro.registry_generation (generation, schema_version, actor) VALUES (1, 1, session_user);
 INSERT INTO synchro.progress (stream_generation, system_identifier, timeline, database_oid, registry_generation,
                               schema_version, commit_lsn, end_lsn, seen_lsn, heartbeat_at)
-SELECT 1, s.system_identifier, c.timeline_id, d.oid, 1, 1, '0/0', '0/0', '0/0', pg_catalog.now()
-FROM pg_catalog.pg_control_system() s, pg_catalog.pg_control_checkpoint() c,
-     pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database();
+SELECT 1, i.system_identifier, i.timeline, i.database_oid, 1, 1, '0/0', '0/0', '0/0', pg_catalog.now()
+FROM synchro._stream_identity() i;

@@ -23,6 +23,12 @@ CREATE TABLE synchro.captured_column (
   PRIMARY KEY (rel_no, attnum)
 );
 
+CREATE TABLE synchro.relation_index (
+  index_id  uuid PRIMARY KEY DEFAULT pg_catalog.gen_random_uuid(),
+  rel_no    int NOT NULL REFERENCES synchro.relation,
+  index_oid oid NOT NULL UNIQUE
+);
+
 CREATE TABLE synchro.manifest (
   schema_version      bigint PRIMARY KEY CHECK (schema_version > 0),
   schema_hash         text NOT NULL UNIQUE CHECK (schema_hash ~ '^[0-9a-f]{64}$'),

@@ -1,0 +1,24 @@
+CREATE FUNCTION synchro._check_function_reads(p_function oid, p_rel_no int, p_relation_id uuid) RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, synchro, pg_temp AS $fn$
+-- A membership function reads only the projection of its own relation: reads of another one need a declared dependency.
+-- Errors: undeclared_dependency, missing_privilege.
+DECLARE
+  v_owner oid := (SELECT f.proowner FROM pg_proc f WHERE f.oid = p_function);
+  v_read  record;
+BEGIN
+  FOR v_read IN
+    SELECT DISTINCT l.rel_no, l.relation_oid
+      FROM pg_depend d
+      JOIN pg_class v ON v.oid = d.refobjid AND v.relnamespace = 'synchro_projection'::regnamespace
+      JOIN synchro.relation l ON l.view_name = v.relname
+     WHERE d.classid = 'pg_proc'::regclass AND d.objid = p_function AND d.refclassid = 'pg_class'::regclass
+  LOOP
+    IF v_read.rel_no <> p_rel_no THEN
+      PERFORM synchro._refuse('undeclared_dependency', 'the membership function reads the projection of another relation',
+                              'declare the dependency and its impact function', p_relation_id);
+    ELSIF NOT has_table_privilege(v_owner, v_read.relation_oid, 'SELECT') THEN
+      PERFORM synchro._refuse('missing_privilege', 'the function''s owner cannot read the source relation', NULL, p_relation_id);
+    END IF;
+  END LOOP;
+END
+$fn$;

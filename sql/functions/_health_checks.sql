@@ -1,0 +1,63 @@
+CREATE FUNCTION synchro._health_checks() RETURNS TABLE ("check" text, state text, reason text, value bigint)
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, synchro, pg_temp AS $fn$
+-- Every readiness check (docs/operations.md): state ok, failed or unknown; reason is a bounded code; value a number where one helps.
+DECLARE
+  v_progress  synchro.progress;
+  v_worker    record;
+  v_slot      record;
+  v_heartbeat int := nullif(current_setting('synchro.max_worker_heartbeat_age_seconds', true), '')::int;
+  v_bytes     bigint := nullif(pg_size_bytes(nullif(current_setting('synchro.max_wal_lag_bytes', true), '')), 0);
+  v_seconds   int := nullif(current_setting('synchro.max_wal_lag_seconds', true), '')::int;
+  v_lag       bigint;
+BEGIN
+  SELECT p.* INTO v_progress FROM synchro.progress p;
+  SELECT w.* INTO v_worker FROM synchro._worker_status() w LIMIT 1;
+  SELECT s.* INTO v_slot FROM pg_replication_slots s WHERE s.slot_name = v_progress.slot_name;
+  RETURN QUERY
+  WITH c("check", failed, why, val) AS (VALUES
+    ('limits', coalesce(v_heartbeat, 0) <= 0 OR coalesce(v_bytes, 0) <= 0 OR coalesce(v_seconds, 0) <= 0, 'limit_not_positive', NULL::bigint),
+    ('recovery', pg_is_in_recovery(), 'in_recovery', NULL),
+    ('stream_identity', (SELECT (v_progress.system_identifier, v_progress.timeline, v_progress.database_oid)
+                                <> (i.system_identifier, i.timeline, i.database_oid) FROM synchro._stream_identity() i), 'identity_changed', NULL),
+    ('worker', (v_worker.pid IS NULL), 'not_running', v_worker.restarts),
+    ('heartbeat', extract(epoch FROM clock_timestamp() - v_progress.heartbeat_at) > v_heartbeat, 'stale',
+      extract(epoch FROM clock_timestamp() - v_progress.heartbeat_at)::bigint),
+    ('worker_login', (SELECT count(*) FROM pg_auth_members m JOIN pg_roles r ON r.oid = m.member
+                       WHERE m.roleid = 'synchro_worker'::regrole AND r.rolcanlogin) <> 1, 'not_exactly_one', NULL),
+    ('slot', v_slot.slot_name IS NULL, 'missing', NULL),
+    ('slot_usable', v_slot.plugin <> 'pgoutput' OR v_slot.database <> current_database() OR v_slot.wal_status = 'lost', 'unusable', NULL),
+    ('slot_active', NOT v_slot.active, 'not_streaming', NULL),
+    ('capture', EXISTS (SELECT FROM synchro.quarantine q WHERE q.resolved_at IS NULL), 'blocked', NULL),
+    ('registry', v_progress.registry_generation <> (SELECT max(g.generation) FROM synchro.registry_generation g), 'generation_pending',
+      (SELECT max(g.generation) FROM synchro.registry_generation g)),
+    ('relations', EXISTS (SELECT FROM synchro.active_registration a LEFT JOIN pg_class c ON c.oid = a.relation_oid
+                           LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
+                           WHERE c.oid IS NULL OR c.relname <> a.physical_relation OR n.nspname <> a.physical_schema
+                              OR c.relreplident <> 'd'), 'drift', NULL),
+    ('triggers', EXISTS (SELECT FROM synchro.active_registration a
+                          CROSS JOIN unnest(ARRAY['synchro_fence', 'synchro_key_guard', 'synchro_truncate_guard']) f(name)
+                          WHERE NOT EXISTS (SELECT FROM pg_trigger t JOIN pg_proc y ON y.oid = t.tgfoid
+                                             WHERE t.tgrelid = a.relation_oid AND t.tgenabled = 'A' AND y.proname = f.name
+                                               AND y.pronamespace = 'synchro'::regnamespace)), 'missing_or_disabled', NULL),
+    ('publication', NOT EXISTS (SELECT FROM pg_publication b WHERE b.pubname = current_setting('synchro.publication_name', true)
+                                  AND NOT b.puballtables AND b.pubinsert AND b.pubupdate AND b.pubdelete AND b.pubtruncate AND b.pubviaroot)
+                    AND EXISTS (SELECT FROM synchro.active_registration), 'missing_or_changed', NULL),
+    ('publication_relations', EXISTS (
+        SELECT FROM (SELECT r.prrelid FROM pg_publication_rel r JOIN pg_publication b ON b.oid = r.prpubid
+                      WHERE b.pubname = current_setting('synchro.publication_name', true)) r
+               FULL JOIN (SELECT l.relation_oid FROM synchro.registration g JOIN synchro.relation l ON l.rel_no = g.rel_no
+                           WHERE g.generation = (SELECT max(x.generation) FROM synchro.registry_generation x)) a
+                 ON a.relation_oid = r.prrelid
+         WHERE r.prrelid IS NULL OR a.relation_oid IS NULL), 'not_exactly_the_registered', NULL),
+    ('assignment', EXISTS (SELECT FROM synchro.assignment_function f
+                            WHERE synchro._definition_hash(f.function_oid) IS DISTINCT FROM f.definition_hash), 'missing_or_changed', NULL)
+  )
+  SELECT c."check", CASE WHEN c.failed THEN 'failed' WHEN c.failed IS NULL THEN 'unknown' ELSE 'ok' END,
+         CASE WHEN c.failed IS NOT FALSE THEN c.why END, c.val
+    FROM c;
+  v_lag := pg_wal_lsn_diff(pg_current_wal_flush_lsn(), v_progress.seen_lsn)::bigint;
+  RETURN QUERY SELECT 'lag_bytes', CASE WHEN v_lag > v_bytes THEN 'failed' WHEN v_lag > v_bytes IS NULL THEN 'unknown' ELSE 'ok' END,
+                      CASE WHEN (v_lag > v_bytes) IS NOT FALSE THEN 'behind' END, v_lag;
+END
+$fn$;

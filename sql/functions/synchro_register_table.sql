@@ -1,0 +1,97 @@
+CREATE FUNCTION synchro.synchro_register_table(
+  p_table_name text, p_membership_function text, p_composition text DEFAULT 'single_scope',
+  p_pk_column text DEFAULT 'id', p_updated_at_col text DEFAULT NULL, p_deleted_at_col text DEFAULT NULL,
+  p_push_policy text DEFAULT 'enabled', p_exclude_columns text[] DEFAULT '{}', p_sync_columns text[] DEFAULT '{}',
+  p_max_scope_fanout int DEFAULT 8, p_affected_scopes text[] DEFAULT '{}', p_text_columns text[] DEFAULT '{}',
+  p_created_at_col text DEFAULT NULL)
+RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, synchro, pg_temp AS $fn$
+-- Registers a table for sync, in the generation that this transaction builds.
+-- p_table_name: schema.table. p_membership_function: schema.function, taking the key's type, returning SETOF text.
+-- p_sync_columns: columns to sync ('{}': all but p_exclude_columns). p_text_columns: synced as canonical text.
+-- The call is complete at commit: then functions are checked, existing rows are baselined and the manifest is made.
+-- Repeating an unchanged registration changes nothing; p_max_scope_fanout may be changed.
+-- Errors: the reasons of docs/registration.md, each with its SQLSTATE; 0A000 for a change that is not supported.
+-- Locks: SHARE ROW EXCLUSIVE on the table until commit (writers wait).
+DECLARE
+  v_oid     oid := synchro._resolve_relation(p_table_name);
+  v_push    boolean := p_push_policy = 'enabled';
+  v_columns name[];
+  v_new     synchro.registration;
+  v_old     synchro.registration;
+  v_lost    boolean;
+BEGIN
+  PERFORM synchro._registration_lock();
+  IF p_composition IS NULL OR p_composition NOT IN ('single_scope', 'multi_scope') THEN
+    PERFORM synchro._refuse('invalid_configuration', 'the composition is single_scope or multi_scope');
+  ELSIF p_push_policy IS NULL OR p_push_policy NOT IN ('enabled', 'read_only') THEN
+    PERFORM synchro._refuse('invalid_configuration', 'the push policy is enabled or read_only');
+  ELSIF p_max_scope_fanout IS NULL OR p_max_scope_fanout NOT BETWEEN 1 AND 10000 THEN
+    PERFORM synchro._refuse('invalid_limit', 'p_max_scope_fanout must be from 1 to 10000');
+  ELSIF p_pk_column IS NULL THEN
+    PERFORM synchro._refuse('missing_primary_key', 'no key column was named');
+  ELSIF coalesce(cardinality(p_affected_scopes), 1) <> 0 THEN
+    RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'p_affected_scopes belongs to a changed membership rule only';
+  END IF;
+  v_new.key_attnum := synchro._resolve_key(v_oid, p_pk_column, v_push);
+  SELECT a.atttypid INTO v_new.key_type FROM pg_attribute a WHERE a.attrelid = v_oid AND a.attnum = v_new.key_attnum;
+  v_new.key_column := p_pk_column;
+  v_new.pk_type := synchro._key_type(v_new.key_type);
+  v_columns := synchro._resolve_sync_columns(v_oid, p_pk_column, p_sync_columns, p_exclude_columns, p_text_columns,
+                                             ARRAY[p_created_at_col, p_updated_at_col, p_deleted_at_col], p_deleted_at_col);
+  PERFORM synchro._check_privileges(v_oid, v_push);
+  v_new.kind := 'synced';
+  v_new.composition := p_composition;
+  v_new.push_policy := p_push_policy;
+  v_new.membership_function := synchro._resolve_function(p_membership_function, ARRAY[v_new.key_type]);
+  v_new.membership_hash := synchro._definition_hash(v_new.membership_function);
+  v_new.max_scope_fanout := p_max_scope_fanout;
+  v_new.created_at_column := p_created_at_col;
+  v_new.updated_at_column := p_updated_at_col;
+  v_new.deleted_at_column := p_deleted_at_col;
+  v_new.sync_columns := v_columns;
+  v_new.text_columns := ARRAY(SELECT c FROM unnest(p_text_columns::name[]) c ORDER BY c);
+
+  SELECT r.* INTO v_old FROM synchro.registration r JOIN synchro.relation l ON l.rel_no = r.rel_no
+   WHERE l.relation_oid = v_oid AND r.generation = (SELECT max(g.generation) FROM synchro.registry_generation g);
+  IF v_old.rel_no IS NOT NULL THEN
+    v_new.generation := v_old.generation;
+    v_new.rel_no := v_old.rel_no;
+    v_new.since := v_old.since;
+    v_new.membership_twin := v_old.membership_twin;
+    IF v_new IS NOT DISTINCT FROM v_old THEN
+      RETURN;
+    END IF;
+    v_new.max_scope_fanout := v_old.max_scope_fanout;
+    IF v_new IS DISTINCT FROM v_old THEN
+      RAISE EXCEPTION USING ERRCODE = '0A000', MESSAGE = 'only p_max_scope_fanout of a registered table can be changed',
+        HINT = 'unregister the table, and register it again once the worker has activated that';
+    END IF;
+    UPDATE synchro.registration SET max_scope_fanout = p_max_scope_fanout
+     WHERE generation = synchro._open_generation() AND rel_no = v_old.rel_no;
+    RETURN;
+  END IF;
+
+  -- A relation that an unregistration has left, but the worker has not yet: its projection still belongs to the worker.
+  SELECT true INTO v_lost FROM synchro.active_registration a WHERE a.relation_oid = v_oid;
+  IF v_lost OR EXISTS (SELECT FROM synchro.registration r JOIN synchro.relation l ON l.rel_no = r.rel_no
+                        WHERE l.relation_oid = v_oid AND r.generation > (SELECT p.registry_generation FROM synchro.progress p)) THEN
+    RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = 'the table''s unregistration is not active yet',
+      HINT = 'register it again once the worker has activated the unregistration';
+  END IF;
+  EXECUTE format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', v_oid::regclass);
+  v_new.rel_no := synchro._capture_columns(v_oid, v_columns);
+  PERFORM synchro._set_projection_key(v_new.rel_no, v_new.key_attnum);
+  PERFORM synchro._introduce_indexes(v_new.rel_no, v_oid, v_columns);
+  v_new.generation := synchro._open_generation();
+  v_new.since := v_new.generation;
+  INSERT INTO synchro.registration SELECT v_new.*;
+  PERFORM synchro._publish(v_oid);
+  PERFORM synchro._install_triggers(v_new.rel_no, v_oid, l.relation_id, l.table_id, 's'::"char", v_new.key_attnum,
+            (SELECT array_agg(c.attnum ORDER BY c.attnum) FROM synchro.captured_column c
+              WHERE c.rel_no = v_new.rel_no AND c.column_name = ANY (v_columns)),
+            (SELECT coalesce(array_agg(c.attnum ORDER BY c.attnum), '{}') FROM synchro.captured_column c
+              WHERE c.rel_no = v_new.rel_no AND c.column_name = ANY (v_new.text_columns)))
+     FROM synchro.relation l WHERE l.rel_no = v_new.rel_no;
+END
+$fn$;

@@ -1,0 +1,11 @@
+CREATE FUNCTION synchro.synchro_retry_capture() RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, synchro, pg_temp AS $fn$
+-- Lets the worker try the blocked transaction once more, after a repair. Errors: 55000 when capture is not blocked.
+BEGIN
+  UPDATE synchro.quarantine SET resolved_at = now(), resolution = 'retried' WHERE resolved_at IS NULL;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = 'capture is not blocked';
+  END IF;
+  PERFORM synchro._worker_wake();
+END
+$fn$;

@@ -1,0 +1,19 @@
+CREATE FUNCTION synchro.synchro_unregister_table(p_table_name text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, synchro, pg_temp AS $fn$
+-- Takes a table out of sync: a generation without it, an incompatible (Class 4) manifest step for its clients.
+-- Its triggers stay, and cost their writers, until the worker has activated the generation. Its ids are kept.
+-- Errors: 55000 when the table is not registered; refusals of the name.
+DECLARE
+  v_oid    oid := synchro._resolve_relation(p_table_name);
+  v_rel_no int;
+BEGIN
+  PERFORM synchro._registration_lock();
+  SELECT r.rel_no INTO v_rel_no FROM synchro.registration r JOIN synchro.relation l ON l.rel_no = r.rel_no
+   WHERE l.relation_oid = v_oid AND r.generation = (SELECT max(g.generation) FROM synchro.registry_generation g);
+  IF v_rel_no IS NULL THEN
+    RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = 'the table is not registered';
+  END IF;
+  DELETE FROM synchro.registration WHERE generation = synchro._open_generation() AND rel_no = v_rel_no;
+  PERFORM synchro._unpublish(v_oid);
+END
+$fn$;

@@ -1,0 +1,77 @@
+-- The one privilege matrix. Everything belongs to synchro_owner; PUBLIC has nothing.
+DO $do$
+DECLARE
+  v_object record;
+BEGIN
+  FOR v_object IN
+    SELECT CASE d.classid
+             WHEN 'pg_catalog.pg_proc'::regclass THEN
+               pg_catalog.format('ALTER ROUTINE %s OWNER TO synchro_owner', d.objid::regprocedure)
+             WHEN 'pg_catalog.pg_namespace'::regclass THEN
+               pg_catalog.format('ALTER SCHEMA %s OWNER TO synchro_owner', d.objid::regnamespace)
+             WHEN 'pg_catalog.pg_type'::regclass THEN
+               pg_catalog.format('ALTER TYPE %s OWNER TO synchro_owner', d.objid::regtype)
+             ELSE CASE c.relkind
+               WHEN 'v' THEN pg_catalog.format('ALTER VIEW %s OWNER TO synchro_owner', d.objid::regclass)
+               WHEN 'r' THEN pg_catalog.format('ALTER TABLE %s OWNER TO synchro_owner', d.objid::regclass)
+               WHEN 'c' THEN pg_catalog.format('ALTER TYPE %s OWNER TO synchro_owner', d.objid::regclass)
+             END
+           END AS command
+      FROM pg_catalog.pg_depend d
+      LEFT JOIN pg_catalog.pg_class c ON d.classid = 'pg_catalog.pg_class'::regclass AND c.oid = d.objid
+      LEFT JOIN pg_catalog.pg_type t ON d.classid = 'pg_catalog.pg_type'::regclass AND t.oid = d.objid
+     WHERE d.deptype = 'e' AND d.refclassid = 'pg_catalog.pg_extension'::regclass
+       AND d.refobjid = (SELECT e.oid FROM pg_catalog.pg_extension e WHERE e.extname = 'synchro')
+       AND d.classid IN ('pg_catalog.pg_proc'::regclass, 'pg_catalog.pg_namespace'::regclass, 'pg_catalog.pg_class'::regclass,
+                         'pg_catalog.pg_type'::regclass)
+       AND (t.oid IS NULL OR (t.typrelid = 0 AND t.typcategory <> 'A'))
+       AND (c.oid IS NULL OR c.relkind IN ('v', 'r', 'c'))
+  LOOP
+    EXECUTE v_object.command;
+  END LOOP;
+END
+$do$;
+ALTER SCHEMA synchro OWNER TO synchro_owner;
+
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA synchro FROM PUBLIC;
+REVOKE ALL ON ALL TABLES IN SCHEMA synchro FROM PUBLIC;
+REVOKE ALL ON ALL SEQUENCES IN SCHEMA synchro FROM PUBLIC;
+REVOKE ALL ON TYPE synchro.synchro_row_ref FROM PUBLIC;
+REVOKE ALL ON SCHEMA synchro, synchro_data, synchro_projection, synchro_twin FROM PUBLIC;
+
+GRANT USAGE ON SCHEMA synchro TO synchro_writer, synchro_adapter, synchro_seed, synchro_monitor, synchro_operator, synchro_worker;
+GRANT USAGE ON SCHEMA synchro_projection TO synchro_operator;
+GRANT USAGE ON TYPE synchro.synchro_row_ref TO synchro_operator;
+
+-- Writers of pushed rows see who pushes.
+GRANT EXECUTE ON FUNCTION synchro.synchro_subject() TO synchro_writer;
+
+-- The adapter serves clients.
+GRANT EXECUTE ON FUNCTION synchro.synchro_connect(text, text, jsonb), synchro.synchro_push(text, text, jsonb),
+  synchro.synchro_pull(text, text, jsonb), synchro.synchro_rebuild(text, text, jsonb), synchro.synchro_health() TO synchro_adapter;
+
+GRANT EXECUTE ON FUNCTION synchro.synchro_health(), synchro.synchro_health_detail() TO synchro_monitor, synchro_operator;
+
+-- Operators register and repair.
+GRANT EXECUTE ON FUNCTION
+  synchro.synchro_prepare_projection_view(text, text, text[]),
+  synchro.synchro_register_table(text, text, text, text, text, text, text, text[], text[], int, text[], text[], text),
+  synchro.synchro_unregister_table(text), synchro.synchro_table_id(text),
+  synchro.synchro_register_shared_scope(text, boolean), synchro.synchro_unregister_shared_scope(text),
+  synchro.synchro_grant_user_scope(text, text), synchro.synchro_revoke_user_scope(text, text),
+  synchro.synchro_register_assignment_function(text, int), synchro.synchro_unregister_assignment_function(),
+  synchro.synchro_retry_capture() TO synchro_operator;
+
+-- The worker reads the registry and writes capture state and projections.
+GRANT USAGE ON SCHEMA synchro_data TO synchro_worker;
+GRANT SELECT ON synchro.relation, synchro.captured_column, synchro.manifest, synchro.manifest_field, synchro.registry_generation,
+  synchro.registration, synchro.active_registration, synchro.progress, synchro.quarantine, synchro.scope, synchro.scope_entry,
+  synchro.manifest_affected_scope, synchro.client_materialized TO synchro_worker;
+GRANT INSERT, UPDATE, DELETE ON synchro.scope, synchro.scope_entry, synchro.manifest_affected_scope, synchro.client_materialized,
+  synchro.quarantine TO synchro_worker;
+GRANT UPDATE ON synchro.progress TO synchro_worker;
+GRANT SELECT, DELETE ON synchro.push_fence TO synchro_worker;
+GRANT SELECT (secret, purpose, key_id, state) ON synchro.secret_key TO synchro_worker;
+GRANT EXECUTE ON FUNCTION synchro._evaluate_membership(int, bigint, text[]), synchro._row_digest(int, bigint, record, text),
+  synchro._key_bytes(text, text), synchro._key_text(text, bytea), synchro._baseline(int, bigint),
+  synchro._remove_triggers(oid), synchro._stream_identity() TO synchro_worker;
