@@ -54,7 +54,8 @@ CREATE TABLE synchro.push_fence (
   row_xmin       xid NOT NULL,
   server_version text COLLATE "C" NOT NULL,
   top_xid        xid8 NOT NULL DEFAULT pg_catalog.pg_current_xact_id(),
-  op             "char" NOT NULL
+  op             "char" NOT NULL,
+  ordinal        bigint NOT NULL            -- of the fence in its transaction: the last one of a row counts
 );
 CREATE INDEX push_fence_row ON synchro.push_fence (rel_no, key);
 
