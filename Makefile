@@ -63,4 +63,5 @@ generate: ## regenerate checked-in generated files
 
 clean: down ## stop the development stack and remove everything built
 	@$(MODULE) clean >/dev/null 2>&1 || true
+	@if [ -L .build/pgroot ]; then rm -rf "$$(readlink .build/pgroot)"; fi
 	@rm -rf .build .run

@@ -19,7 +19,7 @@ major=$("$PG_CONFIG" --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')
 # The server runs as user postgres when we are root, and must be able to read the copy.
 base=$here/.build/pgroot
 mkdir -p .build
-if [ "$(id -u)" = 0 ] && ! setpriv --reuid=postgres --regid=postgres --clear-groups test -x .build; then
+if [ "$(id -u)" = 0 ] && ! setpriv --reuid=postgres --regid=postgres --clear-groups test -x "$here/.build"; then
 	# The checkout is in a directory that postgres can't enter: keep the copy outside.
 	base=/var/tmp/synchro-pgroot-$(printf '%s' "$here" | cksum | cut -d' ' -f1)
 	mkdir -p "$base"
