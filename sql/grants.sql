@@ -71,7 +71,6 @@ GRANT INSERT, UPDATE, DELETE ON synchro.scope, synchro.scope_entry, synchro.mani
   synchro.quarantine TO synchro_worker;
 GRANT UPDATE ON synchro.progress TO synchro_worker;
 GRANT SELECT, DELETE ON synchro.push_fence TO synchro_worker;
-GRANT SELECT (secret, purpose, key_id, state) ON synchro.secret_key TO synchro_worker;
 GRANT EXECUTE ON FUNCTION synchro._evaluate_membership(int, bigint, text[]), synchro._row_digest(int, bigint, record, text),
   synchro._key_bytes(text, text), synchro._key_text(text, bytea), synchro._baseline(int, bigint),
-  synchro._remove_triggers(oid), synchro._stream_identity() TO synchro_worker;
+  synchro._remove_triggers(oid), synchro._stream_identity(), synchro._fence_key() TO synchro_worker;
