@@ -50,7 +50,7 @@ isolation: build ## race tests: test/regress/specs (FILES="a b" picks some)
 	@$(PGTEST) isolation $(FILES)
 
 test-go: build ## Go tests (PKG=./worker/... and ARGS=-v pick some)
-	@$(GO) test -buildvcs=false $(ARGS) $(PKG)
+	@$(GO) test -buildvcs=false -count=1 $(ARGS) $(PKG)
 
 bench: build ## measure, print ratios, write bench/results.json and bench/*.svg
 	@$(GO) run ./test/bench
