@@ -37,13 +37,16 @@ type Stack struct {
 	st   state
 }
 
-// Open reads the stack of this checkout, running or not.
-func Open() (*Stack, error) {
+// Open reads the stack of a directory, running or not; empty: .run of this checkout.
+func Open(dir string) (*Stack, error) {
 	repo, err := pgtest.RepoDir()
 	if err != nil {
 		return nil, err
 	}
-	s := &Stack{dir: filepath.Join(repo, ".run"), repo: repo}
+	if dir == "" {
+		dir = filepath.Join(repo, ".run")
+	}
+	s := &Stack{dir: dir, repo: repo}
 	b, err := os.ReadFile(s.path("state.json"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil

@@ -9,7 +9,7 @@ import (
 
 // up starts the development stack; it is the whole of "make up" after the build.
 func up(ctx context.Context, _ []string) error {
-	s, err := devstack.Open()
+	s, err := devstack.Open("")
 	if err != nil {
 		return err
 	}
@@ -22,7 +22,7 @@ func up(ctx context.Context, _ []string) error {
 
 // down stops and removes it.
 func down(ctx context.Context, _ []string) error {
-	s, err := devstack.Open()
+	s, err := devstack.Open("")
 	if err != nil {
 		return err
 	}
