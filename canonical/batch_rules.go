@@ -1,6 +1,7 @@
 package canonical
 
 import (
+	"errors"
 	"fmt"
 
 	"synchro/internal/ijson"
@@ -14,15 +15,26 @@ const (
 	maxUserID       = 255
 )
 
+// ErrNoGeneration says that a batch is sound but for its absent generation,
+// which has an answer of its own on the wire.
+var ErrNoGeneration = errors.New("push batch has no client generation")
+
+var (
+	errRange  = errors.New("out of range")
+	errEmpty  = errors.New("empty")
+	errAtomic = errors.New("true or absent, nothing else")
+	errOneKey = errors.New("a key has exactly one field")
+)
+
 func invalid(what string) error { return fmt.Errorf("%w: %s", ErrFingerprint, what) }
 
 // Validate checks every rule that needs neither database nor manifest. It also
 // puts columns into the order in which they are hashed.
 func (b *Batch) Validate() error {
-	if checkName(b.ClientID) != nil || b.Generation < 1 || b.Generation > ijson.MaxSafe || !IsUUID(b.ID) {
+	if checkName(b.ClientID) != nil || b.Generation < 0 || b.Generation > ijson.MaxSafe || !IsUUID(b.ID) {
 		return invalid("client id, generation or batch id")
 	}
-	if !b.Schema.valid() {
+	if !b.Schema.Valid() {
 		return invalid("request schema")
 	}
 	if len(b.Mutations) == 0 || len(b.Mutations) > MaxMutations {
@@ -51,6 +63,9 @@ func (b *Batch) Validate() error {
 		}
 		rows[row] = struct{}{}
 	}
+	if b.Generation == 0 {
+		return ErrNoGeneration
+	}
 	return nil
 }
 
@@ -65,7 +80,7 @@ func (m *Mutation) Validate() error {
 	if !IsUUID(m.ID) || checkName(m.TableID) != nil || checkName(m.Key.FieldID) != nil {
 		return invalid("mutation id, table or key")
 	}
-	if !m.Authored.valid() {
+	if !m.Authored.Valid() {
 		return invalid("authored schema")
 	}
 	if checkDatetime([]byte(m.ClientVersion)) != nil {
@@ -111,7 +126,8 @@ func (m *Mutation) checkOp() error {
 	return nil
 }
 
-func (r SchemaRef) valid() bool {
+// Valid tells whether the reference can name a manifest.
+func (r SchemaRef) Valid() bool {
 	_, ok := ParseHash(r.Hash)
 	return ok && r.Version > 0 && r.Version <= ijson.MaxSafe
 }

@@ -67,8 +67,8 @@ type FieldDef struct {
 	Type      string `json:"type"`
 	Nullable  bool   `json:"nullable"`
 	Writable  bool   `json:"writable"`
-	Precision *int   `json:"precision,omitempty"`
-	Scale     *int   `json:"scale,omitempty"`
+	Precision *int64 `json:"precision,omitempty"`
+	Scale     *int64 `json:"scale,omitempty"`
 }
 
 // IndexDef describes one index; the order of its fields matters.

@@ -139,7 +139,7 @@ func (f *FieldDef) spec() (FieldSpec, error) {
 		*f.Precision < 1 || *f.Precision > maxPrecision || *f.Scale < -maxScale || *f.Scale > maxScale {
 		return FieldSpec{}, fmt.Errorf("precision and scale belong together, to a decimal, and within bounds")
 	}
-	spec.Precision, spec.Scale = *f.Precision, *f.Scale
+	spec.Precision, spec.Scale = int(*f.Precision), int(*f.Scale)
 	return spec, nil
 }
 
