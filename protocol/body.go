@@ -1,0 +1,56 @@
+package protocol
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"synchro/internal/ijson"
+)
+
+// Version is the one protocol version that is spoken here.
+const Version = 3
+
+// Limits on requests. Bodies are measured while they are read.
+const (
+	MaxPushBody = 1 << 20 // octets of a push request
+	MaxBody     = 8 << 20 // octets of any other request; known scopes and their cursors can be many
+	MaxDepth    = 32      // open arrays and objects
+	MaxLimit    = 1000    // rows of a page
+)
+
+// Reasons why the intake refuses a request. The answer to all is invalid_request.
+var (
+	ErrTooLarge = errors.New("body is too large")
+	errRange    = errors.New("out of range")
+	errEmpty    = errors.New("empty")
+	errUUID     = errors.New("not a lower case, hyphenated, non-nil UUID")
+	errNul      = errors.New("text holds U+0000")
+)
+
+// ReadBody reads a whole request body of at most limit octets.
+func ReadBody(r io.Reader, limit int64) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(r, limit+1))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge) || int64(len(body)) > limit:
+		return nil, invalidRequest(ErrTooLarge)
+	case err != nil:
+		return nil, invalidRequest(fmt.Errorf("body could not be read: %w", err))
+	}
+	return body, nil
+}
+
+// invalidRequest wraps the reason, which never holds request data.
+func invalidRequest(reason error) *Error {
+	e := NewError(ErrInvalidRequest, "request is invalid: "+reason.Error())
+	e.Cause = reason
+	return e
+}
+
+// open checks a whole body and returns its value with a reader for it.
+func open(body []byte) (*ijson.Reader, []byte) {
+	value, err := ijson.Value(body, MaxDepth)
+	return &ijson.Reader{Err: err}, value
+}
