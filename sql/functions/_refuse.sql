@@ -5,10 +5,13 @@ SET search_path = pg_catalog, synchro, pg_temp AS $fn$
 -- Refuses a registration: raises the reason's SQLSTATE with ADR 004's error object as DETAIL.
 -- p_reason: a name of protocol/errcodes.txt. Never returns.
 DECLARE
+  v_state  text := (SELECT e.sqlstate FROM synchro.errcode e WHERE e.name = p_reason);
   v_detail text := jsonb_build_object('error', jsonb_strip_nulls(jsonb_build_object(
     'code', 'invalid_registration', 'reason', p_reason, 'relation_id', p_relation_id, 'field_id', p_field_id)))::text;
 BEGIN
-  RAISE EXCEPTION USING ERRCODE = (SELECT e.sqlstate FROM synchro.errcode e WHERE e.name = p_reason),
-                        MESSAGE = p_message, DETAIL = v_detail, HINT = coalesce(p_hint, '');
+  IF p_hint IS NULL THEN
+    RAISE EXCEPTION USING ERRCODE = v_state, MESSAGE = p_message, DETAIL = v_detail;
+  END IF;
+  RAISE EXCEPTION USING ERRCODE = v_state, MESSAGE = p_message, DETAIL = v_detail, HINT = p_hint;
 END
 $fn$;

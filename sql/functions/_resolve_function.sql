@@ -15,7 +15,7 @@ BEGIN
                             'write schema.function without arguments');
   END IF;
   SELECT f.oid INTO v_oid FROM pg_proc f JOIN pg_namespace n ON n.oid = f.pronamespace
-   WHERE n.nspname = v_parts[1] AND f.proname = v_parts[2] AND f.proargtypes::oid[] = p_arguments;
+   WHERE n.nspname = v_parts[1] AND f.proname = v_parts[2] AND string_to_array(f.proargtypes::text, ' ')::oid[] = p_arguments;
   IF v_oid IS NULL THEN
     PERFORM synchro._refuse('invalid_scope_function', 'no function of that name has the required argument types',
                             format('it takes (%s)', (SELECT string_agg(format_type(t, NULL), ', ') FROM unnest(p_arguments) t)));
