@@ -67,8 +67,9 @@ BEGIN
       RAISE EXCEPTION USING ERRCODE = '0A000', MESSAGE = 'only p_max_scope_fanout of a registered table can be changed',
         HINT = 'unregister the table, and register it again once the worker has activated that';
     END IF;
+    v_new.generation := synchro._open_generation();
     UPDATE synchro.registration SET max_scope_fanout = p_max_scope_fanout
-     WHERE generation = synchro._open_generation() AND rel_no = v_old.rel_no;
+     WHERE generation = v_new.generation AND rel_no = v_old.rel_no;
     RETURN;
   END IF;
 

@@ -4,8 +4,9 @@ SET search_path = pg_catalog, synchro, pg_temp AS $fn$
 -- Its triggers stay, and cost their writers, until the worker has activated the generation. Its ids are kept.
 -- Errors: 55000 when the table is not registered; refusals of the name.
 DECLARE
-  v_oid    oid := synchro._resolve_relation(p_table_name);
-  v_rel_no int;
+  v_oid        oid := synchro._resolve_relation(p_table_name);
+  v_rel_no     int;
+  v_generation bigint;
 BEGIN
   PERFORM synchro._registration_lock();
   SELECT r.rel_no INTO v_rel_no FROM synchro.registration r JOIN synchro.relation l ON l.rel_no = r.rel_no
@@ -13,7 +14,8 @@ BEGIN
   IF v_rel_no IS NULL THEN
     RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = 'the table is not registered';
   END IF;
-  DELETE FROM synchro.registration WHERE generation = synchro._open_generation() AND rel_no = v_rel_no;
+  v_generation := synchro._open_generation();
+  DELETE FROM synchro.registration WHERE generation = v_generation AND rel_no = v_rel_no;
   PERFORM synchro._unpublish(v_oid);
 END
 $fn$;
