@@ -21,7 +21,7 @@ var rules = []struct {
 	foreign []string // forbidden prefixes
 }{
 	{room: "canonical", own: []string{"internal"}, foreign: []string{"github.com/jackc/"}},
-	{room: "protocol", own: []string{"protocol", "internal"}, foreign: []string{"github.com/"}},
+	{room: "protocol", own: []string{"protocol", "canonical", "internal"}, foreign: []string{"github.com/"}},
 	{room: "worker", own: []string{"canonical", "internal", "worker"}},
 	{room: "cgo", own: []string{"worker"}},
 	{room: "shim", own: []string{"protocol", "internal", "shim"}},
