@@ -5,6 +5,10 @@
 #include "postgres.h"
 
 #include "fmgr.h"
+#include "miscadmin.h"
+
+#include "bgworker.h"
+#include "guc.h"
 
 PG_MODULE_MAGIC;
 
@@ -13,4 +17,11 @@ void		_PG_init(void);
 void
 _PG_init(void)
 {
+	if (!process_shared_preload_libraries_in_progress)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("synchro is not loaded at server start"),
+				 errhint("Add synchro to shared_preload_libraries and restart the server.")));
+	synchro_guc_init();
+	synchro_bgworker_init();
 }

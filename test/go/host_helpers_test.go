@@ -1,0 +1,133 @@
+package systest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"synchro/internal/pgtest"
+)
+
+// settle is how long anything may take that normally takes a second or two.
+const settle = 30 * time.Second
+
+// hosts are the values of synchro.core_host.
+var hosts = []string{"process", "in_process"}
+
+// workerStatus is synchro._worker_status(); NULLs are zero values.
+type workerStatus struct {
+	PID, CorePID int
+	Host, State  string
+	LastError    string
+	Restarts     int64
+}
+
+// readStatus reads the worker's status on its own connection; ok is false when the server or the extension is not there.
+func readStatus(c *pgtest.Cluster, database string) (st workerStatus, ok bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	conn, err := c.Conn(ctx, "", database)
+	if err != nil {
+		return st, false
+	}
+	defer conn.Close(ctx)
+	return queryStatus(conn)
+}
+
+func queryStatus(conn *pgx.Conn) (st workerStatus, ok bool) {
+	err := conn.QueryRow(context.Background(), `SELECT coalesce(pid, 0), coalesce(core_pid, 0), host, state,
+		coalesce(last_error, ''), restarts FROM synchro._worker_status()`).
+		Scan(&st.PID, &st.CorePID, &st.Host, &st.State, &st.LastError, &st.Restarts)
+	return st, err == nil
+}
+
+// awaitStatus polls until the status is as wanted.
+func awaitStatus(t testing.TB, c *pgtest.Cluster, what string, wanted func(workerStatus) bool) workerStatus {
+	t.Helper()
+	var last workerStatus
+	err := pgtest.WaitFor(context.Background(), settle, what, func() (bool, error) {
+		st, ok := readStatus(c, "")
+		last = st
+		return ok && wanted(st), nil
+	})
+	if err != nil {
+		t.Fatalf("%v; last status: %+v", err, last)
+	}
+	return last
+}
+
+// awaitWorking polls until the core works.
+func awaitWorking(t testing.TB, c *pgtest.Cluster) workerStatus {
+	t.Helper()
+	return awaitStatus(t, c, "working core", func(st workerStatus) bool { return st.State == "streaming" && st.CorePID != 0 })
+}
+
+// awaitOther polls until a core other than the given one works.
+func awaitOther(t testing.TB, c *pgtest.Cluster, before workerStatus) workerStatus {
+	t.Helper()
+	return awaitStatus(t, c, "working new core", func(st workerStatus) bool {
+		return st.State == "streaming" && st.CorePID != 0 && st.CorePID != before.CorePID
+	})
+}
+
+// awaitLog polls until the server log has a text.
+func awaitLog(t testing.TB, c *pgtest.Cluster, text string) {
+	t.Helper()
+	pgtest.Poll(t, settle, fmt.Sprintf("log line with %q", text), func() bool { return strings.Contains(c.Logs(), text) })
+}
+
+// startHost starts a cluster with a working core in the given host.
+func startHost(t testing.TB, host string, settings ...string) *pgtest.Cluster {
+	t.Helper()
+	c := pgtest.StartWithExtension(t, pgtest.Config{Settings: append([]string{"synchro.core_host = " + host}, settings...)})
+	awaitWorking(t, c)
+	return c
+}
+
+// eachHost runs a test against both hosts.
+func eachHost(t *testing.T, test func(t *testing.T, c *pgtest.Cluster)) {
+	for _, host := range hosts {
+		t.Run(host, func(t *testing.T) {
+			t.Parallel()
+			test(t, startHost(t, host))
+		})
+	}
+}
+
+// reconfigure changes settings and reloads.
+func reconfigure(t testing.TB, c *pgtest.Cluster, lines ...string) {
+	t.Helper()
+	if err := errors.Join(c.Configure(lines...), c.Reload()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// mustExec runs SQL as the superuser.
+func mustExec(t testing.TB, c *pgtest.Cluster, sql string) {
+	t.Helper()
+	if err := c.Exec(context.Background(), sql); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// procStatus reads a field of /proc/<pid>/status.
+func procStatus(t testing.TB, pid int, field string) string {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if value, ok := strings.CutPrefix(line, field+":"); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	t.Fatalf("/proc/%d/status has no %s", pid, field)
+	return ""
+}
