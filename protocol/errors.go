@@ -128,14 +128,13 @@ func ErrorForSQLState(state string) *Error {
 func passing(state string) bool {
 	switch state {
 	case "40001", // serialization_failure
-		"40P01",                            // deadlock_detected
-		"53300",                            // too_many_connections
-		"55P03",                            // lock_not_available
-		"57014",                            // query_canceled, statement_timeout
-		"57P01", "57P02", "57P03", "25P03": // shutdown, crash, starting up, idle session ended
+		"40P01",                                     // deadlock_detected
+		"55P03",                                     // lock_not_available
+		"57014",                                     // query_canceled, statement_timeout
+		"57P01", "57P02", "57P03", "25P03", "25P04": // shutdown, crash, starting up, idle or long transaction ended
 		return true
 	}
-	return strings.HasPrefix(state, "08") // connection exceptions
+	return strings.HasPrefix(state, "08") || strings.HasPrefix(state, "53") // connection exceptions, insufficient resources
 }
 
 var defaultMessages = map[string]string{

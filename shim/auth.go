@@ -1,0 +1,84 @@
+package shim
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/golang-jwt/jwt/v5"
+)
+
+// maxUserID is the longest user id in octets.
+const maxUserID = 255
+
+// identity is who a verified credential speaks for.
+type identity struct {
+	user   string
+	claims json.RawMessage // the token's verified payload, for policies
+}
+
+// authenticator verifies bearer tokens. The user comes from nowhere else.
+type authenticator struct {
+	parser  *jwt.Parser
+	secret  []byte
+	subject string
+}
+
+func newAuthenticator(cfg Config) *authenticator {
+	options := []jwt.ParserOption{
+		jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}),
+		jwt.WithExpirationRequired(), jwt.WithIssuedAt(), jwt.WithLeeway(cfg.Leeway), jwt.WithStrictDecoding(),
+	}
+	if cfg.Issuer != "" {
+		options = append(options, jwt.WithIssuer(cfg.Issuer))
+	}
+	if cfg.Audience != "" {
+		options = append(options, jwt.WithAudience(cfg.Audience))
+	}
+	return &authenticator{parser: jwt.NewParser(options...), secret: cfg.Secret, subject: cfg.SubjectClaim}
+}
+
+var (
+	errNoCredential = errors.New("no bearer credential")
+	errNoSubject    = errors.New("credential without a usable subject")
+)
+
+// identify returns the caller of a request; any error means 401, its text is for the log and carries no part of the token.
+func (a *authenticator) identify(r *http.Request) (identity, error) {
+	values := r.Header.Values("Authorization")
+	if len(values) != 1 {
+		return identity{}, errNoCredential
+	}
+	scheme, token, ok := strings.Cut(values[0], " ")
+	if !ok || !strings.EqualFold(scheme, "Bearer") || token == "" {
+		return identity{}, errNoCredential
+	}
+	claims := jwt.MapClaims{}
+	if _, err := a.parser.ParseWithClaims(token, claims, func(*jwt.Token) (any, error) { return a.secret, nil }); err != nil {
+		return identity{}, reason(err)
+	}
+	user, ok := claims[a.subject].(string)
+	if !ok || user == "" || len(user) > maxUserID || !utf8.ValidString(user) || strings.ContainsRune(user, 0) {
+		return identity{}, errNoSubject
+	}
+	payload, err := json.Marshal(claims)
+	if err != nil {
+		return identity{}, errNoSubject
+	}
+	return identity{user: user, claims: payload}, nil
+}
+
+// reason reduces a parser's error to its kind: the library's text may quote the token.
+func reason(err error) error {
+	for _, kind := range []error{
+		jwt.ErrTokenExpired, jwt.ErrTokenNotValidYet, jwt.ErrTokenUsedBeforeIssued, jwt.ErrTokenSignatureInvalid,
+		jwt.ErrTokenInvalidIssuer, jwt.ErrTokenInvalidAudience, jwt.ErrTokenRequiredClaimMissing, jwt.ErrTokenMalformed,
+	} {
+		if errors.Is(err, kind) {
+			return kind
+		}
+	}
+	return jwt.ErrTokenUnverifiable
+}

@@ -1,0 +1,132 @@
+package shim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"synchro"
+)
+
+// answer is what an endpoint function returns: exact bytes.
+type answer struct {
+	status int
+	body   string
+}
+
+// database is what the handlers need of PostgreSQL.
+type database interface {
+	// call runs the endpoint's one function for the caller and the unchanged request body.
+	call(ctx context.Context, ep *endpoint, who identity, body []byte) (answer, error)
+	// ready asks synchro_health().
+	ready(ctx context.Context) (bool, error)
+	close()
+}
+
+// ErrContract says that the database has no synchro of this program's version.
+var ErrContract = errors.New("the database has another version of the synchro extension")
+
+var errRolledBack = errors.New("the transaction was rolled back")
+
+// connections is the part of a pgxpool.Pool that is used.
+type connections interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+	SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults
+	Close()
+}
+
+type postgres struct {
+	pool connections
+}
+
+// openDatabase makes the pool; every connection is checked against the contract version when it is made.
+func openDatabase(ctx context.Context, cfg Config) (*postgres, error) {
+	pc, err := pgxpool.ParseConfig(cfg.DatabaseURL)
+	if err != nil {
+		return nil, errors.New("the database URL is malformed") // the parser's text may quote the password
+	}
+	pc.MaxConns = int32(cfg.PoolSize)
+	params := pc.ConnConfig.RuntimeParams
+	params["application_name"] = "synchro serve"
+	params["client_encoding"] = "UTF8"
+	params["default_transaction_isolation"] = "read committed"
+	params["default_transaction_read_only"] = "off"
+	params["statement_timeout"] = fmt.Sprintf("%d", cfg.RequestTimeout.Milliseconds())
+	params["idle_in_transaction_session_timeout"] = fmt.Sprintf("%d", 2*cfg.RequestTimeout.Milliseconds())
+	pc.AfterConnect = checkContract
+	pool, err := pgxpool.NewWithConfig(ctx, pc)
+	if err != nil {
+		return nil, err
+	}
+	return &postgres{pool: pool}, nil
+}
+
+func checkContract(ctx context.Context, conn *pgx.Conn) error {
+	var version string
+	err := conn.QueryRow(ctx, "SELECT extversion FROM pg_catalog.pg_extension WHERE extname = 'synchro'").Scan(&version)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return fmt.Errorf("%w: none is installed, this program is %s", ErrContract, synchro.Version())
+	} else if err != nil {
+		return err
+	}
+	if version != synchro.Version() {
+		return fmt.Errorf("%w: it has %s, this program is %s", ErrContract, version, synchro.Version())
+	}
+	return nil
+}
+
+// call takes one round trip: the transaction's statements travel together. A connection left inside a failed transaction
+// is closed by the pool, not reused.
+func (p *postgres) call(ctx context.Context, ep *endpoint, who identity, body []byte) (answer, error) {
+	var a answer
+	if !ep.snapshot {
+		err := p.pool.QueryRow(ctx, ep.query, who.user, string(body), string(who.claims)).Scan(&a.status, &a.body)
+		return a, err
+	}
+	batch := &pgx.Batch{}
+	batch.Queue("BEGIN ISOLATION LEVEL REPEATABLE READ")
+	batch.Queue(ep.query, who.user, string(body), string(who.claims))
+	batch.Queue("COMMIT")
+	results := p.pool.SendBatch(ctx, batch)
+	err := readSnapshot(results, &a)
+	if closing := results.Close(); err == nil {
+		err = closing
+	}
+	return a, err
+}
+
+// readSnapshot reads the three results of a snapshot call; the answer counts only when the commit succeeded.
+func readSnapshot(results pgx.BatchResults, a *answer) error {
+	if _, err := results.Exec(); err != nil {
+		return err
+	}
+	if err := results.QueryRow().Scan(&a.status, &a.body); err != nil {
+		return err
+	}
+	tag, err := results.Exec()
+	if err == nil && tag.String() != "COMMIT" {
+		return errRolledBack
+	}
+	return err
+}
+
+func (p *postgres) ready(ctx context.Context) (bool, error) {
+	var ready bool
+	err := p.pool.QueryRow(ctx, "SELECT (synchro.synchro_health()->>'ready')::boolean").Scan(&ready)
+	return ready, err
+}
+
+func (p *postgres) close() { p.pool.Close() }
+
+// sqlState is the SQLSTATE of an error from the server, or empty.
+func sqlState(err error) string {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code
+	}
+	return ""
+}

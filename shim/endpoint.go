@@ -1,0 +1,34 @@
+package shim
+
+import "synchro/protocol"
+
+// endpoint is one route of the sync protocol.
+type endpoint struct {
+	name     string
+	path     string
+	query    string // the one database function; $1 user, $2 body, $3 claims
+	snapshot bool   // runs in a REPEATABLE READ transaction
+	maxBody  int64  // octets
+	check    func(body []byte) error
+}
+
+var endpoints = []*endpoint{
+	{name: "connect", path: "/sync/connect", maxBody: protocol.MaxBody, check: shape(protocol.DecodeConnect)},
+	{name: "push", path: "/sync/push", maxBody: protocol.MaxPushBody, check: shape(protocol.DecodePush)},
+	{name: "pull", path: "/sync/pull", snapshot: true, maxBody: protocol.MaxBody, check: shape(protocol.DecodePull)},
+	{name: "rebuild", path: "/sync/rebuild", snapshot: true, maxBody: protocol.MaxBody, check: shape(protocol.DecodeRebuild)},
+}
+
+func init() {
+	for _, ep := range endpoints {
+		ep.query = "SELECT status, body FROM synchro.synchro_" + ep.name + "($1, $2, $3::text::jsonb)"
+	}
+}
+
+// shape keeps only the verdict of a decoder: the database gets the body itself.
+func shape[T any](decode func([]byte) (T, error)) func([]byte) error {
+	return func(body []byte) error {
+		_, err := decode(body)
+		return err
+	}
+}

@@ -1,0 +1,197 @@
+package shim
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"mime"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/klauspost/compress/gzhttp"
+
+	"synchro/protocol"
+)
+
+// Server serves the public and the operator listener.
+type Server struct {
+	cfg      Config
+	auth     *authenticator
+	db       database
+	ready    *readiness
+	metrics  *metrics
+	inFlight chan struct{}
+	log      *slog.Logger
+}
+
+// New connects to the database. It fails when the configuration is invalid, and with ErrContract when the database has
+// another version of the extension; a database that cannot be reached is no error: the server starts and is not ready.
+func New(ctx context.Context, cfg Config) (*Server, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	db, err := openDatabase(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := db.ready(ctx); errors.Is(err, ErrContract) {
+		db.close()
+		return nil, err
+	} else if err != nil {
+		cfg.Log.Warn("database not reachable at start", "sqlstate", sqlState(err))
+	}
+	return newServer(cfg, db), nil
+}
+
+func newServer(cfg Config, db database) *Server {
+	return &Server{
+		cfg: cfg, auth: newAuthenticator(cfg), db: db, ready: &readiness{db: db}, metrics: newMetrics(),
+		inFlight: make(chan struct{}, cfg.MaxInFlight), log: cfg.Log,
+	}
+}
+
+// Close releases the database connections.
+func (s *Server) Close() { s.db.close() }
+
+// Public is the handler of the public listener.
+func (s *Server) Public() (http.Handler, error) {
+	compress, err := gzhttp.NewWrapper(gzhttp.MinSize(1024))
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	for _, ep := range endpoints {
+		mux.Handle("POST "+ep.path, compress(s.serve(ep)))
+	}
+	mux.HandleFunc("GET /ready", s.serveReady)
+	return mux, nil
+}
+
+// Operator is the handler of the operator listener.
+func (s *Server) Operator() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /ready", s.serveReady)
+	mux.Handle("GET /metrics", s.metrics.handler())
+	return mux
+}
+
+// serve answers one route: credential, admission, intake, the database function.
+func (s *Server) serve(ep *endpoint) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		start := time.Now()
+		status := s.exchange(w, r, ep)
+		s.metrics.observe(ep.name, status, time.Since(start))
+	})
+}
+
+func (s *Server) exchange(w http.ResponseWriter, r *http.Request, ep *endpoint) int {
+	who, err := s.auth.identify(r)
+	if err != nil {
+		s.log.Info("credential refused", "route", ep.name, "reason", err.Error())
+		return s.refuse(w, refusal(protocol.ErrAuthRequired))
+	}
+	select {
+	case s.inFlight <- struct{}{}:
+		defer func() { <-s.inFlight }()
+	default:
+		return s.refuse(w, refusal(protocol.ErrRetryLater))
+	}
+	body, err := intake(w, r, ep)
+	if err != nil {
+		return s.refuse(w, refused(err))
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), s.cfg.RequestTimeout)
+	defer cancel()
+	a, err := s.db.call(ctx, ep, who, body)
+	if err != nil {
+		answer := wireError(err)
+		s.log.Error("database call failed", "route", ep.name, "sqlstate", sqlState(err), "answer", answer.Code.Name)
+		return s.refuse(w, answer)
+	}
+	return s.write(w, a.status, a.body)
+}
+
+var errIntake = errors.New("request refused at intake")
+
+// intake reads a body within its limit and checks its shape; the database gets exactly these octets.
+func intake(w http.ResponseWriter, r *http.Request, ep *endpoint) ([]byte, error) {
+	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	charset := params["charset"]
+	if err != nil || kind != "application/json" || (charset != "" && charset != "utf-8" && charset != "UTF-8") {
+		return nil, errIntake
+	}
+	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+		return nil, errIntake
+	}
+	body, err := protocol.ReadBody(http.MaxBytesReader(w, r.Body, ep.maxBody), ep.maxBody)
+	if err != nil {
+		return nil, err
+	}
+	return body, ep.check(body)
+}
+
+// refused is the answer to an error of intake.
+func refused(err error) *protocol.Error {
+	if e := (*protocol.Error)(nil); errors.As(err, &e) {
+		return e
+	}
+	return refusal(protocol.ErrInvalidRequest)
+}
+
+func (s *Server) refuse(w http.ResponseWriter, e *protocol.Error) int {
+	return s.write(w, e.Status(), string(e.Body()))
+}
+
+func (s *Server) write(w http.ResponseWriter, status int, body string) int {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no")
+	if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
+		h.Set("Retry-After", retryAfter)
+	}
+	if status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", "Bearer")
+	}
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	io.WriteString(w, body)
+	return status
+}
+
+// Run serves both listeners until ctx ends, then stops gracefully: no new connection, running requests finish.
+func (s *Server) Run(ctx context.Context, public, operator net.Listener) error {
+	handler, err := s.Public()
+	if err != nil {
+		return err
+	}
+	servers := []*http.Server{s.httpServer(handler)}
+	listeners := []net.Listener{public}
+	if operator != nil {
+		servers, listeners = append(servers, s.httpServer(s.Operator())), append(listeners, operator)
+	}
+	failed := make(chan error, len(servers))
+	for i, server := range servers {
+		go func() { failed <- server.Serve(listeners[i]) }()
+	}
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.RequestTimeout+s.cfg.WriteTimeout)
+	defer cancel()
+	for _, server := range servers {
+		err = errors.Join(err, server.Shutdown(stop))
+	}
+	return err
+}
+
+func (s *Server) httpServer(handler http.Handler) *http.Server {
+	return &http.Server{
+		Handler: handler, ReadHeaderTimeout: s.cfg.ReadTimeout, ReadTimeout: s.cfg.ReadTimeout, WriteTimeout: s.cfg.RequestTimeout + s.cfg.WriteTimeout,
+		IdleTimeout: s.cfg.IdleTimeout, MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+}
