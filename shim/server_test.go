@@ -1,0 +1,352 @@
+package shim
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/klauspost/compress/zstd"
+)
+
+const testSecret = "0123456789abcdef0123456789abcdef"
+
+// fakeDatabase answers by function and remembers what it was asked.
+type fakeDatabase struct {
+	answer func() (answer, error)
+	health atomic.Bool
+	asked  atomic.Int32
+	user   string
+	body   string
+	route  string
+}
+
+func (f *fakeDatabase) call(_ context.Context, ep *endpoint, who identity, body []byte) (answer, error) {
+	f.user, f.body, f.route = who.user, string(body), ep.name
+	return f.answer()
+}
+func (f *fakeDatabase) ready(context.Context) (bool, error) {
+	f.asked.Add(1)
+	return f.health.Load(), nil
+}
+func (f *fakeDatabase) close() {}
+
+func testConfig(log io.Writer) Config {
+	return Config{
+		DatabaseURL: "unused", PoolSize: 1, Secret: []byte(testSecret), SubjectClaim: "sub", Leeway: time.Second, MaxInFlight: 2,
+		RequestTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, IdleTimeout: 5 * time.Second,
+		Log: slog.New(slog.NewTextHandler(log, nil)),
+	}
+}
+
+func token(t *testing.T, claims jwt.MapClaims) string {
+	t.Helper()
+	signed, err := jwt.NewWithClaims(jwt.SigningMethodHS256, claims).SignedString([]byte(testSecret))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signed
+}
+
+func validToken(t *testing.T) string {
+	return token(t, jwt.MapClaims{"sub": "alice", "exp": time.Now().Add(time.Hour).Unix()})
+}
+
+const pullBody = `{"client_id":"c","client_generation":1,"schema":{"version":1,"hash":"` +
+	`aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"},"scope_set_version":1,"scopes":{},"limit":100}`
+
+// post sends a pull with the given changes to the request.
+func post(t *testing.T, handler http.Handler, body string, change func(*http.Request)) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodPost, "/sync/pull", strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Authorization", "Bearer "+validToken(t))
+	if change != nil {
+		change(r)
+	}
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, r)
+	return w
+}
+
+func testServer(t *testing.T, db *fakeDatabase) (*Server, http.Handler, *bytes.Buffer) {
+	t.Helper()
+	var log bytes.Buffer
+	s := newServer(testConfig(&log), db)
+	h, err := s.Public()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, h, &log
+}
+
+func answers(status int, body string) *fakeDatabase {
+	return &fakeDatabase{answer: func() (answer, error) { return answer{status, body}, nil }}
+}
+
+func TestForwardsBodyAndAnswerUnchanged(t *testing.T) {
+	db := answers(200, `{"a": 1.0 ,"b":9007199254740993}`)
+	_, h, _ := testServer(t, db)
+	spaced := strings.Replace(pullBody, `"limit":100`, `"limit" : 100 `, 1)
+	w := post(t, h, spaced, nil)
+	if w.Code != 200 || w.Body.String() != `{"a": 1.0 ,"b":9007199254740993}` {
+		t.Errorf("answer %d %q", w.Code, w.Body.String())
+	}
+	if db.user != "alice" || db.body != spaced || db.route != "pull" {
+		t.Errorf("database got user %q, route %q, body %q", db.user, db.route, db.body)
+	}
+	if got := w.Header().Get("X-Accel-Buffering"); got != "no" {
+		t.Errorf("X-Accel-Buffering %q", got)
+	}
+}
+
+func TestCredential(t *testing.T) {
+	hour := time.Now().Add(time.Hour).Unix()
+	cases := map[string]struct {
+		header string
+		status int
+	}{
+		"none":              {"", 401},
+		"basic":             {"Basic YTpi", 401},
+		"garbage":           {"Bearer x.y.z", 401},
+		"no expiry":         {"Bearer " + token(t, jwt.MapClaims{"sub": "alice"}), 401},
+		"expired":           {"Bearer " + token(t, jwt.MapClaims{"sub": "alice", "exp": time.Now().Add(-time.Minute).Unix()}), 401},
+		"expired in leeway": {"Bearer " + token(t, jwt.MapClaims{"sub": "alice", "exp": time.Now().Unix()}), 200},
+		"issued later":      {"Bearer " + token(t, jwt.MapClaims{"sub": "alice", "exp": hour, "iat": hour}), 401},
+		"no subject":        {"Bearer " + token(t, jwt.MapClaims{"exp": hour}), 401},
+		"empty subject":     {"Bearer " + token(t, jwt.MapClaims{"sub": "", "exp": hour}), 401},
+		"number subject":    {"Bearer " + token(t, jwt.MapClaims{"sub": 7, "exp": hour}), 401},
+		"long subject":      {"Bearer " + token(t, jwt.MapClaims{"sub": strings.Repeat("x", 256), "exp": hour}), 401},
+		"longest subject":   {"Bearer " + token(t, jwt.MapClaims{"sub": strings.Repeat("x", 255), "exp": hour}), 200},
+		"lower case scheme": {"bearer " + validToken(t), 200},
+	}
+	none, err := jwt.NewWithClaims(jwt.SigningMethodNone, jwt.MapClaims{"sub": "alice", "exp": hour}).SignedString(jwt.UnsafeAllowNoneSignatureType)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.MapClaims{"sub": "alice", "exp": hour}).SignedString([]byte("another secret of enough octets.."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases["unsigned"] = struct {
+		header string
+		status int
+	}{"Bearer " + none, 401}
+	cases["other secret"] = struct {
+		header string
+		status int
+	}{"Bearer " + other, 401}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, h, log := testServer(t, answers(200, "{}"))
+			w := post(t, h, pullBody, func(r *http.Request) {
+				r.Header.Del("Authorization")
+				if c.header != "" {
+					r.Header.Set("Authorization", c.header)
+				}
+			})
+			if w.Code != c.status {
+				t.Errorf("status %d, want %d", w.Code, c.status)
+			}
+			if c.status == 401 && !strings.Contains(w.Body.String(), `"code":"auth_required"`) {
+				t.Errorf("body %s", w.Body)
+			}
+			if strings.Contains(log.String(), "alice") || len(c.header) > 20 && strings.Contains(log.String(), c.header[len(c.header)-10:]) {
+				t.Errorf("the log shows a credential: %s", log)
+			}
+		})
+	}
+}
+
+func TestIntakeRefuses(t *testing.T) {
+	never := &fakeDatabase{answer: func() (answer, error) { return answer{}, errors.New("must not be called") }}
+	_, h, _ := testServer(t, never)
+	for name, c := range map[string]struct {
+		body   string
+		change func(*http.Request)
+	}{
+		"other content type": {pullBody, func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }},
+		"other charset":      {pullBody, func(r *http.Request) { r.Header.Set("Content-Type", "application/json; charset=latin1") }},
+		"compressed request": {pullBody, func(r *http.Request) { r.Header.Set("Content-Encoding", "gzip") }},
+		"duplicate member":   {strings.Replace(pullBody, `"limit":100`, `"limit":100,"limit":100`, 1), nil},
+		"unknown member":     {strings.Replace(pullBody, `"limit":100`, `"limit":100,"user_id":"bob"`, 1), nil},
+		"limit zero":         {strings.Replace(pullBody, `"limit":100`, `"limit":0`, 1), nil},
+		"limit 1001":         {strings.Replace(pullBody, `"limit":100`, `"limit":1001`, 1), nil},
+		"fraction":           {strings.Replace(pullBody, `"limit":100`, `"limit":1.0`, 1), nil},
+		"not UTF-8":          {strings.Replace(pullBody, `"c"`, "\"\xff\"", 1), nil},
+		"trailing":           {pullBody + "{}", nil},
+		"too large":          {pullBody + strings.Repeat(" ", 9<<20), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := post(t, h, c.body, c.change)
+			if w.Code != 400 || !strings.Contains(w.Body.String(), `"code":"invalid_request"`) {
+				t.Errorf("answer %d %s", w.Code, w.Body)
+			}
+		})
+	}
+}
+
+func TestDatabaseErrors(t *testing.T) {
+	for state, want := range map[string]int{
+		"40001": 503, "40P01": 503, "53300": 503, "53100": 503, "55P03": 503, "57014": 503, "57P01": 503, "57P03": 503, "08006": 503,
+		"SY013": 503, "SY006": 409, "XX000": 500, "42501": 500, "22023": 500, "25000": 500,
+	} {
+		t.Run(state, func(t *testing.T) {
+			db := &fakeDatabase{answer: func() (answer, error) {
+				return answer{}, &pgconn.PgError{Code: state, Message: "secret value", Detail: "secret detail"}
+			}}
+			_, h, log := testServer(t, db)
+			w := post(t, h, pullBody, nil)
+			if w.Code != want {
+				t.Errorf("status %d, want %d", w.Code, want)
+			}
+			if (want == 503) != (w.Header().Get("Retry-After") != "") {
+				t.Errorf("Retry-After %q with status %d", w.Header().Get("Retry-After"), w.Code)
+			}
+			if strings.Contains(w.Body.String()+log.String(), "secret") {
+				t.Errorf("the server's text came through: %s %s", w.Body, log)
+			}
+		})
+	}
+}
+
+func TestLostConnectionIsRetryable(t *testing.T) {
+	db := &fakeDatabase{answer: func() (answer, error) { return answer{}, io.ErrUnexpectedEOF }}
+	_, h, _ := testServer(t, db)
+	if w := post(t, h, pullBody, nil); w.Code != 503 || w.Header().Get("Retry-After") == "" {
+		t.Errorf("answer %d, Retry-After %q", w.Code, w.Header().Get("Retry-After"))
+	}
+}
+
+func TestAdmission(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	db := &fakeDatabase{answer: func() (answer, error) { entered <- struct{}{}; <-leave; return answer{200, "{}"}, nil }}
+	_, h, _ := testServer(t, db)
+	done := make(chan int, 2)
+	for range 2 {
+		go func() { done <- post(t, h, pullBody, nil).Code }()
+		<-entered
+	}
+	if w := post(t, h, pullBody, nil); w.Code != 429 || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), `"code":"retry_later"`) {
+		t.Errorf("answer over the limit: %d %s", w.Code, w.Body)
+	}
+	close(leave)
+	for range 2 {
+		if code := <-done; code != 200 {
+			t.Errorf("admitted request answered %d", code)
+		}
+	}
+}
+
+func TestCompression(t *testing.T) {
+	big := `{"x":"` + strings.Repeat("synchro ", 1000) + `"}`
+	_, h, _ := testServer(t, answers(200, big))
+	decode := map[string]func(io.Reader) (io.Reader, error){
+		"gzip": func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) },
+		"zstd": func(r io.Reader) (io.Reader, error) { return zstd.NewReader(r) },
+	}
+	for encoding, open := range decode {
+		w := post(t, h, pullBody, func(r *http.Request) { r.Header.Set("Accept-Encoding", encoding) })
+		if got := w.Header().Get("Content-Encoding"); got != encoding {
+			t.Fatalf("content encoding %q, want %q", got, encoding)
+		}
+		r, err := open(w.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(r); err != nil || string(got) != big {
+			t.Errorf("%s: body differs (%v)", encoding, err)
+		}
+	}
+	if w := post(t, h, pullBody, nil); w.Header().Get("Content-Encoding") != "" || w.Body.String() != big {
+		t.Error("a client that accepts no encoding got one")
+	}
+}
+
+func TestReady(t *testing.T) {
+	db := answers(200, "{}")
+	_, h, _ := testServer(t, db)
+	get := func() (int, string) {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/ready", nil))
+		return w.Code, w.Body.String()
+	}
+	if code, body := get(); code != 503 || body != `{"ready":false}` {
+		t.Errorf("not ready: %d %s", code, body)
+	}
+	db.health.Store(true)
+	deadline := time.Now().Add(5 * time.Second)
+	for {
+		code, body := get()
+		if code == 200 && body == `{"ready":true}` {
+			break
+		}
+		if code != 503 || time.Now().After(deadline) {
+			t.Fatalf("ready: %d %s", code, body)
+		}
+	}
+	if asked := db.asked.Load(); asked > 3 {
+		t.Errorf("probes asked the database %d times", asked)
+	}
+}
+
+func TestPublicListenerHasNoOperatorRoutes(t *testing.T) {
+	s, h, _ := testServer(t, answers(200, "{}"))
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	if w.Code != 404 {
+		t.Errorf("/metrics on the public listener: %d", w.Code)
+	}
+	post(t, h, pullBody, nil)
+	w = httptest.NewRecorder()
+	s.Operator().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	if w.Code != 200 || !strings.Contains(w.Body.String(), `synchro_requests_total{route="pull",status="200"} 1`) {
+		t.Errorf("operator metrics: %d", w.Code)
+	}
+}
+
+func TestGracefulStopFinishesRunningRequests(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	db := &fakeDatabase{answer: func() (answer, error) { close(entered); <-leave; return answer{200, "{}"}, nil }}
+	s, _, _ := testServer(t, db)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx, listener, nil) }()
+	got := make(chan int, 1)
+	go func() {
+		r, _ := http.NewRequest(http.MethodPost, "http://"+listener.Addr().String()+"/sync/pull", strings.NewReader(pullBody))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Authorization", "Bearer "+validToken(t))
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			got <- 0
+			return
+		}
+		resp.Body.Close()
+		got <- resp.StatusCode
+	}()
+	<-entered
+	stop()
+	close(leave)
+	if code := <-got; code != 200 {
+		t.Errorf("running request answered %d", code)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("stop: %v", err)
+	}
+}
