@@ -1,0 +1,33 @@
+/*
+ * compat.h
+ *		Differences between PostgreSQL 15 and 18, where a macro hides them.
+ */
+#ifndef SYNCHRO_COMPAT_H
+#define SYNCHRO_COMPAT_H
+
+#include "postgres.h"
+
+#include "replication/message.h"
+#include "utils/acl.h"
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
+
+/* 17 flushes on request; 15 and 16 leave that to the caller. */
+#if PG_VERSION_NUM >= 170000
+#define syn_log_message(content, len, transactional) \
+	LogLogicalMessage("synchro", content, len, transactional, false)
+#else
+#define syn_log_message(content, len, transactional) \
+	LogLogicalMessage("synchro", content, len, transactional)
+#endif
+
+#if PG_VERSION_NUM >= 160000
+#define syn_function_aclcheck(oid, role) object_aclcheck(ProcedureRelationId, oid, role, ACL_EXECUTE)
+#define syn_schema_aclcheck(oid, role) object_aclcheck(NamespaceRelationId, oid, role, ACL_USAGE)
+#else
+#define syn_function_aclcheck(oid, role) pg_proc_aclcheck(oid, role, ACL_EXECUTE)
+#define syn_schema_aclcheck(oid, role) pg_namespace_aclcheck(oid, role, ACL_USAGE)
+#endif
+
+#endif							/* SYNCHRO_COMPAT_H */
