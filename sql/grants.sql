@@ -47,8 +47,10 @@ GRANT USAGE ON TYPE synchro.synchro_row_ref TO synchro_operator;
 GRANT EXECUTE ON FUNCTION synchro.synchro_subject() TO synchro_writer;
 
 -- The adapter serves clients.
-GRANT EXECUTE ON FUNCTION synchro.synchro_connect(text, text, jsonb), synchro.synchro_push(text, text, jsonb),
-  synchro.synchro_pull(text, text, jsonb), synchro.synchro_rebuild(text, text, jsonb), synchro.synchro_health() TO synchro_adapter;
+-- GRANT EXECUTE ON FUNCTION synchro.synchro_connect(text, text, jsonb), synchro.synchro_pull(text, text, jsonb),
+--   synchro.synchro_rebuild(text, text, jsonb) TO synchro_adapter;
+-- GRANT EXECUTE ON FUNCTION synchro.synchro_push(text, text, jsonb) TO synchro_adapter;
+GRANT EXECUTE ON FUNCTION synchro.synchro_health() TO synchro_adapter;
 
 GRANT EXECUTE ON FUNCTION synchro.synchro_health(), synchro.synchro_health_detail() TO synchro_monitor, synchro_operator;
 
@@ -71,6 +73,7 @@ GRANT INSERT, UPDATE, DELETE ON synchro.scope, synchro.scope_entry, synchro.mani
   synchro.quarantine TO synchro_worker;
 GRANT UPDATE ON synchro.progress TO synchro_worker;
 GRANT SELECT, DELETE ON synchro.push_fence TO synchro_worker;
-GRANT EXECUTE ON FUNCTION synchro._evaluate_membership(int, bigint, text[]), synchro._row_digest(int, bigint, record, text),
-  synchro._key_bytes(text, text), synchro._key_text(text, bytea), synchro._baseline(int, bigint),
-  synchro._remove_triggers(oid), synchro._stream_identity(), synchro._fence_key() TO synchro_worker;
+GRANT EXECUTE ON FUNCTION synchro._row_digest(int, bigint, record, text), synchro._key_bytes(text, text), synchro._key_text(text, bytea),
+  synchro._stream_identity(), synchro._fence_key() TO synchro_worker;
+-- GRANT EXECUTE ON FUNCTION synchro._evaluate_membership(int, bigint, text[]) TO synchro_worker;
+-- GRANT EXECUTE ON FUNCTION synchro._baseline(int, bigint), synchro._remove_triggers(oid) TO synchro_worker;
