@@ -12,6 +12,7 @@
 #include "utils/guc.h"
 
 #include "guc.h"
+#include "semver.h"
 
 char	   *synchro_database;
 char	   *synchro_worker_login;
@@ -89,6 +90,8 @@ synchro_guc_init(void)
 				  &synchro_replication_slot, "", PGC_SIGHUP, 0);
 	define_string("synchro.publication_name", "Publication of the registered tables.",
 				  &synchro_publication_name, "synchro", PGC_SIGHUP, 0);
+	define_string("synchro.min_client_version", "Clients whose app_version is lower are told to upgrade; empty: none.",
+				  &semver_minimum, "", PGC_SIGHUP, 0);
 	define_string("synchro.core_library", "Library of the Go core, in the server's library directory.",
 				  &synchro_core_library, "synchro_core", PGC_POSTMASTER, GUC_SUPERUSER_ONLY | GUC_NOT_IN_SAMPLE);
 	define_string("synchro.compact_schedule", "Time between two compactions, or off.",
@@ -171,6 +174,9 @@ synchro_config_problem(SynchroConfigProblem *p)
 	if (synchro_replication_slot[0] && !valid_name(synchro_replication_slot, true))
 		return problem_is(p, "synchro.replication_slot is no valid slot name",
 						  "Use lower case letters, digits and underscores, or remove it, and reload.");
+	if (semver_minimum[0] && !semver_is_valid(semver_minimum, strlen(semver_minimum)))
+		return problem_is(p, "synchro.min_client_version is no version",
+						  "Set it to a version as in SemVer 2.0.0, or remove it, and reload. Until then no client is let in.");
 	if (synchro_worker_login[0] && !valid_name(synchro_worker_login, false))
 		return problem_is(p, "synchro.worker_login is no valid role name",
 						  psprintf("Set it to a name of 1 to %d octets, or remove it, and reload.", NAMEDATALEN - 1));

@@ -1,0 +1,218 @@
+/*
+ * cursor.c
+ *		Incremental cursors: the tokens that every pull opens and signs, without a detour over jsonb.
+ *
+ * A position is (commit_lsn, event_ordinal, effect_ordinal). Before everything, "generation_start", is event -1; after all
+ * effects of a transaction, "transaction_end", is the highest event. So positions compare as rows.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "lib/stringinfo.h"
+#include "utils/builtins.h"
+#include "utils/pg_lsn.h"
+
+#include "jcs.h"
+#include "token.h"
+
+#define START_EVENT INT64CONST(-1)
+#define END_EVENT PG_INT64_MAX
+#define END_EFFECT PG_INT32_MAX
+#define NCOLUMNS 12
+
+typedef struct Text
+{
+	const char *data;
+	int			len;
+} Text;
+
+typedef struct Cursor
+{
+	XLogRecPtr	lsn;
+	int64		event;
+	int32		effect;
+	int64		stream;			/* generations */
+	int64		client_generation;
+	int64		membership;
+	int64		retention;
+	int64		issued;			/* microseconds since 1970 */
+	Text		user;
+	Text		client;
+	Text		scope;
+	Text		schema_hash;
+} Cursor;
+
+PG_FUNCTION_INFO_V1(synchro_cursor_sign);
+PG_FUNCTION_INFO_V1(synchro_cursor_open);
+
+static void
+append_text_member(StringInfo out, const char *name, Text value)
+{
+	appendStringInfoString(out, name);
+	jcs_append_string(out, value.data, value.len);
+}
+
+/* The payload; members are in the order of RFC 8785. */
+static void
+append_cursor(StringInfo out, const Cursor *c, const char *key_id)
+{
+	bool		start = c->event == START_EVENT;
+	bool		end = c->event == END_EVENT;
+
+	append_text_member(out, "{\"c\":", c->client);
+	if (!start && !end)
+		appendStringInfo(out, ",\"e\":" INT64_FORMAT ",\"f\":%d", c->event, c->effect);
+	appendStringInfo(out, ",\"g\":" INT64_FORMAT, c->client_generation);
+	append_text_member(out, ",\"h\":", c->schema_hash);
+	appendStringInfo(out, ",\"k\":\"%c\",\"kid\":\"%s\"", start ? 'g' : end ? 't' : 'e', key_id);
+	if (!start)
+		appendStringInfo(out, ",\"l\":\"%X/%X\"", (uint32) (c->lsn >> 32), (uint32) c->lsn);
+	appendStringInfo(out, ",\"m\":" INT64_FORMAT ",\"r\":" INT64_FORMAT, c->membership, c->retention);
+	append_text_member(out, ",\"s\":", c->scope);
+	appendStringInfo(out, ",\"sg\":" INT64_FORMAT ",\"t\":" INT64_FORMAT, c->stream, c->issued);
+	append_text_member(out, ",\"u\":", c->user);
+	appendStringInfoString(out, ",\"v\":1}");
+}
+
+static Text
+text_argument(FunctionCallInfo fcinfo, int n)
+{
+	text	   *value = PG_GETARG_TEXT_PP(n);
+	Text		result = {VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value)};
+
+	return result;
+}
+
+/*
+ * _cursor_sign(lsn, event, effect, stream, user, client, client_generation, scope, schema_hash, membership, retention, issued,
+ * key_id): a key_id of NULL means the active key. NULL when any other argument is, or without a key.
+ */
+Datum
+synchro_cursor_sign(PG_FUNCTION_ARGS)
+{
+	Cursor		c;
+	const SynchroSecret *key;
+	StringInfoData payload;
+
+	for (int i = 0; i < NCOLUMNS; i++)
+		if (PG_ARGISNULL(i))
+			PG_RETURN_NULL();
+	c.lsn = PG_GETARG_LSN(0);
+	c.event = PG_GETARG_INT64(1);
+	c.effect = PG_GETARG_INT32(2);
+	c.stream = PG_GETARG_INT64(3);
+	c.user = text_argument(fcinfo, 4);
+	c.client = text_argument(fcinfo, 5);
+	c.client_generation = PG_GETARG_INT64(6);
+	c.scope = text_argument(fcinfo, 7);
+	c.schema_hash = text_argument(fcinfo, 8);
+	c.membership = PG_GETARG_INT64(9);
+	c.retention = PG_GETARG_INT64(10);
+	c.issued = PG_GETARG_INT64(11);
+
+	key = PG_ARGISNULL(12) ? synchro_active_secret("cursor")
+		: synchro_secret_by_id("cursor", text_to_cstring(PG_GETARG_TEXT_PP(12)));
+	if (key == NULL)
+		PG_RETURN_NULL();
+	initStringInfo(&payload);
+	append_cursor(&payload, &c, key->key_id);
+	PG_RETURN_TEXT_P(token_seal(key, &payload));
+}
+
+static bool
+read_text(const JcsNode *root, const char *name, Text *out)
+{
+	const JcsNode *node = jcs_member(root, name);
+
+	if (node == NULL || node->kind != JCS_STRING)
+		return false;
+	out->data = node->u.str;
+	out->len = node->len;
+	return true;
+}
+
+static bool
+read_position(const JcsNode *root, Cursor *c)
+{
+	const JcsNode *kind = jcs_member(root, "k");
+	Text		lsn;
+	bool		error = false;
+	int64		effect;
+
+	c->lsn = 0;
+	c->event = START_EVENT;
+	c->effect = START_EVENT;
+	if (jcs_string_is(kind, "g"))
+		return true;
+	if (!read_text(root, "l", &lsn))
+		return false;
+	c->lsn = pg_lsn_in_internal(pnstrdup(lsn.data, lsn.len), &error);
+	c->event = END_EVENT;
+	c->effect = END_EFFECT;
+	if (error || jcs_string_is(kind, "t"))
+		return !error;
+	if (!jcs_string_is(kind, "e") || !jcs_integer(jcs_member(root, "e"), &c->event) ||
+		!jcs_integer(jcs_member(root, "f"), &effect) || c->event < 0 || effect < 0 || effect > END_EFFECT)
+		return false;
+	c->effect = (int32) effect;
+	return true;
+}
+
+/* Reads a payload; anything but the one spelling that append_cursor gives it is refused. */
+static bool
+read_cursor(const char *payload, int len, const char *key_id, Cursor *c)
+{
+	JcsError	error;
+	JcsNode    *root = jcs_parse(payload, len, 0, &error);
+	StringInfoData again;
+
+	if (root == NULL || root->kind != JCS_OBJECT || !read_position(root, c) ||
+		!read_text(root, "u", &c->user) || !read_text(root, "c", &c->client) ||
+		!read_text(root, "s", &c->scope) || !read_text(root, "h", &c->schema_hash) ||
+		!jcs_integer(jcs_member(root, "sg"), &c->stream) || !jcs_integer(jcs_member(root, "g"), &c->client_generation) ||
+		!jcs_integer(jcs_member(root, "m"), &c->membership) || !jcs_integer(jcs_member(root, "r"), &c->retention) ||
+		!jcs_integer(jcs_member(root, "t"), &c->issued))
+		return false;
+	initStringInfo(&again);
+	append_cursor(&again, c, key_id);
+	return again.len == len && memcmp(again.data, payload, len) == 0;
+}
+
+static Datum
+text_datum(Text value)
+{
+	return PointerGetDatum(cstring_to_text_with_len(value.data, value.len));
+}
+
+/* _cursor_open(token text): its fields in the order of _cursor_sign's arguments, or NULL. */
+Datum
+synchro_cursor_open(PG_FUNCTION_ARGS)
+{
+	const SynchroSecret *signer;
+	int			len;
+	char	   *payload = token_unseal("cursor", PG_GETARG_TEXT_PP(0), &len, &signer);
+	Cursor		c;
+	TupleDesc	desc;
+	Datum		values[NCOLUMNS];
+	bool		nulls[NCOLUMNS] = {false};
+
+	if (payload == NULL || !read_cursor(payload, len, signer->key_id, &c))
+		PG_RETURN_NULL();
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "_cursor_open is declared wrongly");
+	values[0] = LSNGetDatum(c.lsn);
+	values[1] = Int64GetDatum(c.event);
+	values[2] = Int32GetDatum(c.effect);
+	values[3] = Int64GetDatum(c.stream);
+	values[4] = text_datum(c.user);
+	values[5] = text_datum(c.client);
+	values[6] = Int64GetDatum(c.client_generation);
+	values[7] = text_datum(c.scope);
+	values[8] = text_datum(c.schema_hash);
+	values[9] = Int64GetDatum(c.membership);
+	values[10] = Int64GetDatum(c.retention);
+	values[11] = Int64GetDatum(c.issued);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls)));
+}
