@@ -10,6 +10,7 @@ DECLARE
   v_bytes     bigint := nullif(pg_size_bytes(nullif(current_setting('synchro.max_wal_lag_bytes', true), '')), 0);
   v_seconds   int := nullif(current_setting('synchro.max_wal_lag_seconds', true), '')::int;
   v_lag       bigint;
+  v_sync      text;
 BEGIN
   SELECT p.* INTO v_progress FROM synchro.progress p;
   SELECT w.* INTO v_worker FROM synchro._worker_status() w LIMIT 1;
@@ -59,5 +60,12 @@ BEGIN
   v_lag := pg_wal_lsn_diff(pg_current_wal_flush_lsn(), v_progress.seen_lsn)::bigint;
   RETURN QUERY SELECT 'lag_bytes', CASE WHEN v_lag > v_bytes THEN 'failed' WHEN v_lag > v_bytes IS NULL THEN 'unknown' ELSE 'ok' END,
                       CASE WHEN (v_lag > v_bytes) IS NOT FALSE THEN 'behind' END, v_lag;
+  -- replay_lag is NULL once the stream is caught up and idle.
+  SELECT coalesce(extract(epoch FROM w.replay_lag), 0)::bigint, w.sync_state INTO v_lag, v_sync
+    FROM pg_stat_get_wal_senders() w WHERE w.pid = v_slot.active_pid;
+  RETURN QUERY SELECT 'lag_seconds', CASE WHEN v_lag > v_seconds THEN 'failed' WHEN v_lag > v_seconds IS NULL THEN 'unknown' ELSE 'ok' END,
+                      CASE WHEN (v_lag > v_seconds) IS NOT FALSE THEN 'behind' END, v_lag;
+  RETURN QUERY SELECT 'asynchronous', CASE WHEN v_sync <> 'async' THEN 'failed' WHEN v_sync IS NULL THEN 'unknown' ELSE 'ok' END,
+                      CASE WHEN (v_sync <> 'async') IS NOT FALSE THEN 'synchronous_standby' END, NULL::bigint;
 END
 $fn$;

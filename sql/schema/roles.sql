@@ -15,6 +15,9 @@ BEGIN
 END
 $do$;
 
+-- Health reads the lag and the synchronous state of the worker's stream.
+GRANT pg_read_all_stats TO synchro_owner;
+
 CREATE SCHEMA synchro_data;        -- one typed projection table per relation, written by the worker
 CREATE SCHEMA synchro_projection;  -- views over them, read by membership and impact functions
 CREATE SCHEMA synchro_twin;        -- private inlinable copies of registered functions
