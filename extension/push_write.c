@@ -1,0 +1,270 @@
+/*
+ * push_write.c
+ *		Everything that touches the application's tables: reads, locks, conversions and writes, as synchro_writer.
+ *
+ * The row security policies and grants of synchro_writer decide what a push sees and may do; triggers, defaults, checks, domains and
+ * policy functions run as that role and reach nothing of the extension but synchro_subject().
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "commands/trigger.h"
+#include "executor/spi.h"
+#include "miscadmin.h"
+#include "nodes/parsenodes.h"
+#include "utils/builtins.h"
+#include "utils/datum.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+
+#include "push.h"
+
+/* Enters code of the application; push_leave ends it. An error in between is the application's. */
+static void
+push_enter(PushBatch *batch, PushRole *saved)
+{
+	batch->application = true;
+	push_become(saved, batch->writer, 0);
+}
+
+static void
+push_leave(PushBatch *batch, const PushRole *saved)
+{
+	push_unbecome(saved);
+	batch->application = false;
+}
+
+static uint64
+exec_as_writer(PushBatch *batch, const char *sql, int nargs, const Oid *types, const Datum *args, const char *nulls)
+{
+	PushRole	saved;
+	uint64		n;
+
+	push_enter(batch, &saved);
+	n = push_exec(sql, nargs, types, args, nulls);
+	push_leave(batch, &saved);
+	return n;
+}
+
+/*
+ * Reads or locks the row as the writer sees it. A lock is taken by key alone: with any other condition a row that just changed
+ * could drop out of the result instead of being locked in its new version. False: no such row.
+ */
+bool
+push_select(PushBatch *batch, PushRow *row, PushSelect mode, PushImage *image)
+{
+	PushRelation *rel = row->rel;
+	StringInfoData sql;
+	bool		found;
+
+	initStringInfo(&sql);
+	appendStringInfoString(&sql, "SELECT t.xmin, ");
+	if (rel->deleted)
+		appendStringInfo(&sql, "t.%s IS NOT NULL", rel->deleted);
+	else
+		appendStringInfoString(&sql, "false");
+	appendStringInfo(&sql, "%s FROM %s AS t WHERE t.%s OPERATOR(pg_catalog.=) $1%s", mode == PUSH_READ ? ", t" : "",
+					 rel->source, rel->key->name,
+					 mode == PUSH_LOCK_UPDATE ? " FOR NO KEY UPDATE OF t" : mode == PUSH_LOCK_DELETE ? " FOR UPDATE OF t" : "");
+
+	found = exec_as_writer(batch, sql.data, 1, &rel->key->typid, &row->key, NULL) == 1;
+	if (found)
+	{
+		image->xmin = DatumGetTransactionId(push_column(0, 1, NULL));
+		image->deleted = DatumGetBool(push_column(0, 2, NULL));
+		image->row = (Datum) 0;
+		if (mode == PUSH_READ)
+		{
+			/* a column named like the alias would have hidden the row */
+			if (TupleDescAttr(SPI_tuptable->tupdesc, 2)->atttypid != rel->rowtype)
+				elog(ERROR, "a column hides its row");
+			image->row = datumCopy(push_column(0, 3, NULL), false, -1);
+		}
+	}
+	SPI_freetuptable(SPI_tuptable);
+	pfree(sql.data);
+	return found;
+}
+
+/* Does a row of that key exist, whoever may see it? Read as the table's owner; what it holds is not looked at. */
+bool
+push_exists_unfiltered(PushRow *row)
+{
+	char	   *sql = psprintf("SELECT true AS found FROM %s AS t WHERE t.%s OPERATOR(pg_catalog.=) $1",
+							   row->rel->source, row->rel->key->name);
+	int			nest = NewGUCNestLevel();
+	PushRole	saved;
+	bool		found;
+
+	(void) set_config_option("row_security", "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	push_become(&saved, row->rel->owner, SECURITY_RESTRICTED_OPERATION);
+	found = push_exec(sql, 1, &row->rel->key->typid, &row->key, NULL) > 0;
+	push_unbecome(&saved);
+	AtEOXact_GUC(false, nest);
+	SPI_freetuptable(SPI_tuptable);
+	return found;
+}
+
+static PushColumn *
+find_column(PushRelation *rel, const char *name, int len)
+{
+	for (int i = 0; i < rel->fields->nfields; i++)
+		if (strlen(rel->columns[i].field->field_id) == len && memcmp(rel->columns[i].field->field_id, name, len) == 0)
+			return &rel->columns[i];
+	elog(ERROR, "a field of a mutation is not in the manifest");
+	return NULL;
+}
+
+/* Would the column silently round the value? (Decimals have been checked against precision and scale.) */
+static bool
+rounds(PushColumn *column, char *text, Datum value)
+{
+	int32		typmod = column->typmod;
+	Oid			base = getBaseTypeAndTypmod(column->typid, &typmod);
+
+	if (typmod < 0 || (base != TIMESTAMPOID && base != TIMESTAMPTZOID && base != TIMEOID))
+		return false;
+	return DatumGetInt64(OidInputFunctionCall(column->input.fn_oid, text, column->ioparam, -1)) != DatumGetInt64(value);
+}
+
+/* The value of one column, by its type's input function. False: it has none. */
+static bool
+input_value(PushBatch *batch, PushColumn *column, const JcsNode *node, Datum *value, char *null)
+{
+	char	   *text;
+
+	if (!syn_wire_to_text(column->field->type, column->field->as_text ? InvalidOid : column->typid, column->typmod, node, &text))
+		return false;
+	if (!column->has_input)
+	{
+		Oid			input;
+
+		getTypeInputInfo(column->typid, &input, &column->ioparam);
+		fmgr_info_cxt(input, &column->input, batch->mcxt);
+		column->has_input = true;
+	}
+	*value = InputFunctionCall(&column->input, text, column->ioparam, column->typmod);
+	*null = text ? ' ' : 'n';
+	return !text || !rounds(column, text, *value);
+}
+
+/*
+ * Turns the mutation's columns into values[1..] in member order; values[0] is the key. Domains run functions of the application,
+ * so this happens as the writer, in the mutation's subtransaction. False: a value has no form in its column.
+ */
+bool
+push_values(PushBatch *batch, PushMutation *m, Datum *values, char *nulls)
+{
+	int			nest = NewGUCNestLevel();
+	PushRole	saved;
+	bool		valid = true;
+
+	values[0] = m->row->key;
+	nulls[0] = ' ';
+	/* texts of columns that are synced as text are written under these settings */
+	(void) set_config_option("datestyle", "ISO, MDY", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	(void) set_config_option("intervalstyle", "postgres", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	(void) set_config_option("timezone", "UTC", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	push_enter(batch, &saved);
+	for (int i = 0; m->columns && i < m->columns->len && valid; i++)
+	{
+		const JcsMember *member = &m->columns->u.members[i];
+
+		valid = input_value(batch, find_column(m->rel, member->name, member->namelen), member->value,
+							&values[i + 1], &nulls[i + 1]);
+	}
+	push_leave(batch, &saved);
+	AtEOXact_GUC(false, nest);
+	return valid;
+}
+
+/* Types of the values of push_values, and per column its text through format: %1$s name, $%2$d parameter. */
+static Oid *
+value_types(PushMutation *m)
+{
+	int			n = m->columns ? m->columns->len : 0;
+	Oid		   *types = palloc(sizeof(Oid) * (n + 1));
+
+	types[0] = m->rel->key->typid;
+	for (int i = 0; i < n; i++)
+	{
+		const JcsMember *member = &m->columns->u.members[i];
+
+		types[i + 1] = find_column(m->rel, member->name, member->namelen)->typid;
+	}
+	return types;
+}
+
+/* Inserts the row; an absent column gets its default. False: a trigger suppressed it. */
+bool
+push_insert(PushBatch *batch, PushMutation *m, Datum *values, char *nulls)
+{
+	PushRelation *rel = m->rel;
+	StringInfoData names;
+	StringInfoData params;
+
+	initStringInfo(&names);
+	initStringInfo(&params);
+	for (int i = 0; i < m->columns->len; i++)
+	{
+		const JcsMember *member = &m->columns->u.members[i];
+
+		appendStringInfo(&names, ", %s", find_column(rel, member->name, member->namelen)->name);
+		appendStringInfo(&params, ", $%d", i + 2);
+	}
+	return exec_as_writer(batch, psprintf("INSERT INTO %s (%s%s) VALUES ($1%s)", rel->source, rel->key->name,
+										  names.data, params.data),
+						  m->columns->len + 1, value_types(m), values, nulls) == 1;
+}
+
+/* Writes exactly the given columns, never the key. False: a trigger suppressed it. */
+bool
+push_update(PushBatch *batch, PushMutation *m, Datum *values, char *nulls)
+{
+	PushRelation *rel = m->rel;
+	StringInfoData list;
+
+	initStringInfo(&list);
+	for (int i = 0; i < m->columns->len; i++)
+	{
+		const JcsMember *member = &m->columns->u.members[i];
+
+		appendStringInfo(&list, "%s%s = $%d", i > 0 ? ", " : "", find_column(rel, member->name, member->namelen)->name, i + 2);
+	}
+	return exec_as_writer(batch, psprintf("UPDATE %s AS t SET %s WHERE t.%s OPERATOR(pg_catalog.=) $1", rel->source,
+										  list.data, rel->key->name),
+						  m->columns->len + 1, value_types(m), values, nulls) == 1;
+}
+
+/* Deletes the row, or sets its deletion column where there is one. False: a trigger or policy suppressed it. */
+bool
+push_delete(PushBatch *batch, PushMutation *m)
+{
+	PushRelation *rel = m->rel;
+	char	   *sql;
+
+	if (!rel->deleted)
+		sql = psprintf("DELETE FROM %s AS t WHERE t.%s OPERATOR(pg_catalog.=) $1", rel->source, rel->key->name);
+	else if (rel->deletion_time)
+		sql = psprintf("UPDATE %s AS t SET %s = %s WHERE t.%s OPERATOR(pg_catalog.=) $1", rel->source, rel->deleted,
+					   rel->deletion_time, rel->key->name);
+	else
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("the deletion column is neither a timestamp nor a date")));
+	return exec_as_writer(batch, sql, 1, &rel->key->typid, &m->row->key, NULL) == 1;
+}
+
+/* SET CONSTRAINTS ALL, as the writer: what becomes immediate runs now. */
+void
+push_constraints(PushBatch *batch, bool deferred)
+{
+	ConstraintsSetStmt *stmt = makeNode(ConstraintsSetStmt);
+	PushRole	saved;
+
+	stmt->constraints = NIL;
+	stmt->deferred = deferred;
+	push_enter(batch, &saved);
+	AfterTriggerSetState(stmt);
+	push_leave(batch, &saved);
+}
