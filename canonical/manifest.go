@@ -125,6 +125,20 @@ func (m *Manifest) Verify() error {
 	return nil
 }
 
+// Body returns the sealed manifest as it travels, in RFC 8785 form.
+func (m *Manifest) Body() ([]byte, error) {
+	if err := m.Verify(); err != nil {
+		return nil, err
+	}
+	out := m.sorted()
+	out.SchemaHash = m.SchemaHash
+	body, err := json.Marshal(out)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrManifest, err)
+	}
+	return Canonicalize(body)
+}
+
 // sorted copies the manifest without its hash, unordered collections by id octets.
 func (m *Manifest) sorted() *Manifest {
 	out := *m

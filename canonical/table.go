@@ -16,6 +16,7 @@ type Table struct {
 	key      int
 	deleted  int    // position of the deleted_at field, -1 without one
 	identity []byte // prefix of every row identity
+	prefix   string // the same
 	digest   []byte // prefix of every row digest input
 }
 
@@ -61,12 +62,20 @@ func prepare(def *TableDef, hash [HashSize]byte) (*Table, error) {
 		t.deleted = t.index[*id]
 	}
 	t.identity = appendIdentityPrefix(nil, def.TableID, def.PrimaryKeyFieldID)
+	t.prefix = string(t.identity)
 	t.digest = append([]byte(domainRowDigest), hash[:]...)
 	return t, nil
 }
 
 // Def returns the manifest's description of the table.
 func (t *Table) Def() TableDef { return t.def }
+
+// KeyFieldID returns the id of the key field.
+func (t *Table) KeyFieldID() string { return t.def.PrimaryKeyFieldID }
+
+// IdentityPrefix is what all row identities of the table start with; the typed
+// key follows.
+func (t *Table) IdentityPrefix() string { return t.prefix }
 
 // FieldIDs returns the field ids in the order of Digester.Values.
 func (t *Table) FieldIDs() []string {
