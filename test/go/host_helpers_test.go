@@ -116,6 +116,22 @@ func mustExec(t testing.TB, c *pgtest.Cluster, sql string) {
 	}
 }
 
+// workingBackend connects and returns a check that this very session still works: nothing touched the other backends.
+func workingBackend(t testing.TB, c *pgtest.Cluster) (check func()) {
+	t.Helper()
+	conn := c.Connect(t, "", "")
+	if _, err := conn.Exec(context.Background(), "CREATE TEMP TABLE untouched AS SELECT 1 AS n"); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		t.Helper()
+		var n int
+		if err := conn.QueryRow(context.Background(), "SELECT n FROM untouched").Scan(&n); err != nil || n != 1 {
+			t.Errorf("another backend was touched: %d, %v", n, err)
+		}
+	}
+}
+
 // procStatus reads a field of /proc/<pid>/status.
 func procStatus(t testing.TB, pid int, field string) string {
 	t.Helper()

@@ -2,8 +2,10 @@
 package systest
 
 import (
+	"flag"
 	"fmt"
 	"os"
+	"runtime"
 	"testing"
 
 	"synchro/internal/pgtest"
@@ -13,6 +15,10 @@ func TestMain(m *testing.M) {
 	if _, err := pgtest.Find(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
+	}
+	flag.Parse()
+	if flag.Lookup("test.parallel").Value.String() == fmt.Sprint(runtime.GOMAXPROCS(0)) {
+		_ = flag.Set("test.parallel", "6") // these tests wait for servers much more than they compute
 	}
 	os.Exit(m.Run())
 }

@@ -8,4 +8,4 @@ import (
 )
 
 // startFaults does nothing: only libraries built for the tests can be told to fail.
-func startFaults(context.Context, *sync.WaitGroup) {}
+func startFaults(context.Context, *sync.WaitGroup, func(error)) {}

@@ -8,13 +8,15 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"synchro/internal/rescue"
 )
 
 // faultFile, in the data directory, names the way to fail; reading it removes it.
 const faultFile = "synchro_fault"
 
 // startFaults watches for an order to fail. This file is in test libraries only.
-func startFaults(ctx context.Context, wg *sync.WaitGroup) {
+func startFaults(ctx context.Context, wg *sync.WaitGroup, end func(error)) {
 	wg.Add(1)
 	go func() {
 		defer wg.Done()
@@ -25,15 +27,17 @@ func startFaults(ctx context.Context, wg *sync.WaitGroup) {
 			case <-time.After(20 * time.Millisecond):
 			}
 			if order, err := os.ReadFile(faultFile); err == nil && os.Remove(faultFile) == nil {
-				fail(string(order))
+				fail(string(order), end)
 			}
 		}
 	}()
 }
 
 // fail fails in the ordered way.
-func fail(how string) {
+func fail(how string, end func(error)) {
 	switch how {
+	case "recover":
+		end(rescue.Call(func() error { panic("ordered by a test") }))
 	case "panic":
 		panic("ordered by a test")
 	case "map":

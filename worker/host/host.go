@@ -36,7 +36,8 @@ func Start(controlFD, statusFD int) bool {
 	syscall.CloseOnExec(statusFD)
 	control := os.NewFile(uintptr(controlFD), "control")
 	status := os.NewFile(uintptr(statusFD), "status")
-	s := &session{status: statusWriter{w: status}, wake: make(chan struct{}, 1), run: worker.Run, retryDelay: retryDelay}
+	s := &session{status: statusWriter{w: status}, wake: make(chan struct{}, 1),
+		find: findServer, run: worker.Run, retryDelay: retryDelay}
 	rescue.Go(func() error { return s.serve(control) }, func(err error) {
 		s.status.failure(err)
 		close(ended)
@@ -53,6 +54,7 @@ type session struct {
 	status     statusWriter
 	limits     atomic.Pointer[worker.Limits]
 	wake       chan struct{}
+	find       func(context.Context, settings) (string, error)
 	run        func(context.Context, worker.Config, func(worker.State)) error
 	retryDelay time.Duration
 }
@@ -73,7 +75,7 @@ func (s *session) serve(control io.Reader) error {
 	defer cancel(nil)
 	rescue.Go(func() error { return s.listen(control) }, func(err error) { cancel(err) })
 	var faults sync.WaitGroup
-	startFaults(ctx, &faults)
+	startFaults(ctx, &faults, cancel)
 	defer faults.Wait()
 
 	err = s.work(ctx, settings)
@@ -108,7 +110,7 @@ func (s *session) work(ctx context.Context, settings settings) error {
 // runOnce finds a way into the server and serves until something fails.
 func (s *session) runOnce(ctx context.Context, settings settings) error {
 	s.status.state(worker.Connecting)
-	conninfo, err := findServer(ctx, settings)
+	conninfo, err := s.find(ctx, settings)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,73 @@
+package systest
+
+import (
+	"context"
+	"testing"
+
+	"synchro/internal/pgtest"
+)
+
+func TestHostWaitsForDatabaseAndExtension(t *testing.T) {
+	t.Parallel()
+	c := pgtest.Start(t, pgtest.Config{Database: "later"})
+	awaitLog(t, c, `database "later" does not exist`)
+	admin := c.Connect(t, "", "postgres")
+	if _, err := admin.Exec(t.Context(), "CREATE DATABASE later"); err != nil {
+		t.Fatal(err)
+	}
+	conn := c.Connect(t, "", "later")
+	pgtest.Poll(t, settle, "worker in the new database", func() bool {
+		var n int
+		err := conn.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity
+			WHERE backend_type = 'synchro worker' AND datname = 'later'`).Scan(&n)
+		return err == nil && n == 1
+	})
+	if _, err := conn.Exec(t.Context(), "CREATE EXTENSION synchro"); err != nil {
+		t.Fatal(err)
+	}
+	pgtest.Poll(t, settle, "working core", func() bool {
+		st, ok := queryStatus(conn)
+		return ok && st.State == "streaming"
+	})
+}
+
+func TestHostFollowsDropAndCreateExtension(t *testing.T) {
+	eachHost(t, func(t *testing.T, c *pgtest.Cluster) {
+		conn := c.Connect(t, "", "")
+		before := awaitWorking(t, c)
+		if _, err := conn.Exec(t.Context(), "DROP EXTENSION synchro CASCADE"); err != nil {
+			t.Fatal(err)
+		}
+		pgtest.Poll(t, settle, "end of the core's sessions", func() bool { return coreSessions(t, c) == 0 })
+		mustExec(t, c, "CREATE EXTENSION synchro")
+		awaitOther(t, c, before)
+		// At once, faster than the worker looks.
+		before = awaitWorking(t, c)
+		mustExec(t, c, "DROP EXTENSION synchro CASCADE; CREATE EXTENSION synchro")
+		awaitOther(t, c, before)
+	})
+}
+
+func TestHostDropsSlotOfDroppedExtension(t *testing.T) {
+	eachHost(t, func(t *testing.T, c *pgtest.Cluster) {
+		conn := c.Connect(t, "", "")
+		slots := func() (n int) {
+			if err := conn.QueryRow(context.Background(), "SELECT count(*) FROM pg_replication_slots").Scan(&n); err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		// Ours, made by the core or, while it makes none, by hand under the name that it would have.
+		if slots() == 0 {
+			mustExec(t, c, `SELECT pg_create_logical_replication_slot('synchro_' || oid, 'pgoutput') FROM pg_database
+				WHERE datname = current_database()`)
+		}
+		mustExec(t, c, "SELECT pg_create_logical_replication_slot('foreign_slot', 'pgoutput')")
+		mustExec(t, c, "DROP EXTENSION synchro CASCADE")
+		pgtest.Poll(t, settle, "dropped slot", func() bool { return slots() == 1 })
+		var left string
+		if err := conn.QueryRow(t.Context(), "SELECT slot_name FROM pg_replication_slots").Scan(&left); err != nil || left != "foreign_slot" {
+			t.Errorf("left: %q, %v", left, err)
+		}
+	})
+}
