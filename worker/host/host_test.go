@@ -135,6 +135,14 @@ func TestDatabaseIsSet(t *testing.T) {
 	}
 }
 
+func TestUnfinishedConninfoIsRefused(t *testing.T) {
+	for _, conninfo := range []string{"this is none", "host='/tmp", "postgres://h:port/"} {
+		if _, err := withDatabase(conninfo, "app"); err != classError(classInvalidConninfo) {
+			t.Errorf("%q: %v", conninfo, err)
+		}
+	}
+}
+
 // life starts a session whose worker is run; it returns the control pipe, the status lines, and the end.
 func life(t *testing.T, run func(context.Context, worker.Config, func(worker.State)) error) (io.WriteCloser, *bytes.Buffer, <-chan error) {
 	control, in := io.Pipe()

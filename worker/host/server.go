@@ -32,7 +32,7 @@ func findServer(ctx context.Context, s settings) (string, error) {
 func probe(ctx context.Context, conninfo string, s settings) error {
 	config, err := pgconn.ParseConfig(conninfo)
 	if err != nil {
-		return classError(classInvalidConninfo) // its text quotes the string
+		return classError(classInvalidConninfo)
 	}
 	config.RuntimeParams["application_name"] = "synchro core"
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
@@ -56,6 +56,10 @@ func probe(ctx context.Context, conninfo string, s settings) error {
 
 // withDatabase makes a connection string lead to database.
 func withDatabase(conninfo, database string) (string, error) {
+	// By itself first: an unfinished string must not swallow what is appended.
+	if _, err := pgconn.ParseConfig(conninfo); err != nil {
+		return "", classError(classInvalidConninfo) // its text quotes the string
+	}
 	if strings.HasPrefix(conninfo, "postgres://") || strings.HasPrefix(conninfo, "postgresql://") {
 		u, err := url.Parse(conninfo)
 		if err != nil {
