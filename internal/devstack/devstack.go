@@ -85,7 +85,7 @@ func (s *Stack) Up(ctx context.Context) error {
 	}
 	err = pgtest.WaitFor(ctx, readyLimit, "ready stack", func() (bool, error) { return s.ready(ctx), nil })
 	if err != nil {
-		return fmt.Errorf("%w: %s; logs: %s and %s", err, s.health(ctx, cluster), cluster.LogPath(), s.path("serve.log"))
+		return fmt.Errorf("%w: %s; logs: %s and %s", err, cluster.Health(ctx), cluster.LogPath(), s.path("serve.log"))
 	}
 	return nil
 }
@@ -142,20 +142,6 @@ func (s *Stack) Down(ctx context.Context) error {
 		}
 	}
 	return os.RemoveAll(s.dir)
-}
-
-// health is what the server says about its readiness, in one line.
-func (s *Stack) health(ctx context.Context, cluster *pgtest.Cluster) string {
-	conn, err := cluster.Conn(ctx, "", "")
-	if err != nil {
-		return err.Error()
-	}
-	defer conn.Close(ctx)
-	var detail string
-	if err := conn.QueryRow(ctx, "SELECT synchro.synchro_health_detail()::text").Scan(&detail); err != nil {
-		return err.Error()
-	}
-	return detail
 }
 
 // writeEnv writes .run/env, the contract with every tool: plain KEY='value' lines that a shell can source.

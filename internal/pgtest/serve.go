@@ -118,6 +118,29 @@ func (s *Serve) Ready(ctx context.Context) bool {
 	return err == nil && status == http.StatusOK
 }
 
+// WaitReady waits until the stack is ready to sync; its error says what the server's health report does.
+func (c *Cluster) WaitReady(ctx context.Context, s *Serve) error {
+	err := WaitFor(ctx, startLimit, "ready stack", func() (bool, error) { return s.Ready(ctx), nil })
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, c.Health(ctx))
+	}
+	return nil
+}
+
+// Health is the server's detailed health report, or why there is none.
+func (c *Cluster) Health(ctx context.Context) string {
+	conn, err := c.Conn(ctx, "", "")
+	if err != nil {
+		return err.Error()
+	}
+	defer conn.Close(ctx)
+	var detail string
+	if err := conn.QueryRow(ctx, "SELECT synchro.synchro_health_detail()::text").Scan(&detail); err != nil {
+		return err.Error()
+	}
+	return detail
+}
+
 // PID is the process id of the shim.
 func (s *Serve) PID() int { return s.proc.pid }
 
