@@ -53,6 +53,20 @@ func run(ctx context.Context, s suite, names []string) error {
 		return errors.New("no test files")
 	}
 	sort.Strings(names)
+	accept := os.Getenv("ACCEPT") != ""
+	for _, name := range names {
+		expected := filepath.Join(input, "expected", name+".out")
+		if _, err := os.Stat(expected); err == nil {
+			continue
+		}
+		// The runners stop at the first missing file, without running the rest.
+		if !accept {
+			return fmt.Errorf("%s does not exist; ACCEPT=1 takes the present output for it", expected)
+		}
+		if err := os.WriteFile(expected, nil, 0o644); err != nil {
+			return err
+		}
+	}
 	var quiet, worker []string
 	for _, name := range names {
 		if strings.HasPrefix(name, "worker_") {
@@ -61,7 +75,25 @@ func run(ctx context.Context, s suite, names []string) error {
 			quiet = append(quiet, name)
 		}
 	}
-	return errors.Join(s.runOn(ctx, repo, quiet, pgtest.Config{NoWorker: true}), s.runOn(ctx, repo, worker, pgtest.Config{}))
+	err = errors.Join(s.runOn(ctx, repo, quiet, pgtest.Config{NoWorker: true}), s.runOn(ctx, repo, worker, pgtest.Config{}))
+	if !accept {
+		return err
+	}
+	return s.accept(repo, names)
+}
+
+// accept makes the present output of tests the expected one; the author reads the difference in version control.
+func (s suite) accept(repo string, names []string) error {
+	for _, name := range names {
+		out, err := os.ReadFile(filepath.Join(repo, ".build", s.output, "results", name+".out"))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(repo, "test/regress/expected", name+".out"), out, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // runOn runs tests one after the other on one cluster.
