@@ -100,11 +100,11 @@ func TestManifestRules(t *testing.T) {
 		"index id twice":         func(m *Manifest) { m.Tables[1].Indexes[0].IndexID = "i1" },
 		"index name twice":       func(m *Manifest) { m.Tables[1].Indexes[0].Name = "a" },
 		"version zero":           func(m *Manifest) { m.SchemaVersion, m.CompatibilityFloor = 0, 0 },
-		"unknown class":          func(m *Manifest) {
+		"unknown class": func(m *Manifest) {
 			m.SchemaVersion, m.CompatibilityFloor, m.TransitionClass = 2, 2, "class_1"
 			m.ParentSchema = &SchemaRef{1, HexDigest([HashSize]byte{})}
 		},
-		"initial with a parent":  func(m *Manifest) {
+		"initial with a parent": func(m *Manifest) {
 			m.SchemaVersion, m.CompatibilityFloor, m.ParentSchema = 2, 2, &SchemaRef{1, HexDigest([HashSize]byte{})}
 		},
 		"parent of a later version": func(m *Manifest) {
