@@ -94,7 +94,7 @@ func DecodeConnect(body []byte) (*ConnectRequest, error) {
 	v := r.Object(connectShape, value)
 	q := &ConnectRequest{
 		ClientID: name(v, 0), Platform: name(v, 1), AppVersion: name(v, 2), ProtocolVersion: v.Integer(3),
-		Schema:          canonical.ReadSchemaRef(r, v.Raw(4)),
+		Schema:          looseSchema(v.Raw(4)),
 		ScopeSetVersion: within(v, 5, 0, ijson.MaxSafe), KnownScopes: scopeCursors(r, v.Raw(6)),
 		ClientGeneration: generation(v, 7), Raw: body,
 	}
@@ -111,6 +111,17 @@ func DecodeConnect(body []byte) (*ConnectRequest, error) {
 		return nil, invalidRequest(r.Err)
 	}
 	return q, nil
+}
+
+// looseSchema reads what may be no schema reference at all; that has an answer
+// of its own, which repeats what was received.
+func looseSchema(raw []byte) SchemaRef {
+	r := ijson.Reader{}
+	ref := canonical.ReadSchemaRef(&r, raw)
+	if r.Err != nil {
+		return SchemaRef{}
+	}
+	return ref
 }
 
 // checkVersion answers a request that names another protocol version.
