@@ -1,0 +1,19 @@
+CREATE FUNCTION synchro.synchro_pull(p_user_id text, p_request text, p_claims jsonb DEFAULT NULL)
+RETURNS TABLE (status int, body text, wait_on bigint[]) LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, synchro, pg_temp AS $fn$
+-- POST /sync/pull: one page of effects over the client's scopes, from materialized state alone (docs/protocol.md).
+-- p_user_id: the authenticated user. p_request: the body. Returns status and exact body; a refusal leaves nothing behind.
+-- wait_on: numbers of the scopes whose effects would change the answer when the page says nothing new, else NULL; 0 stands for
+-- any scope, because one of the client's scopes has no number before its first effect.
+-- Errors: 25000 below REPEATABLE READ; errors of another class than SY are operational and propagate.
+DECLARE
+  v_state  text;
+  v_detail text;
+BEGIN
+  PERFORM synchro._require_snapshot();
+  RETURN QUERY SELECT 200, p.o_body, p.o_wait_on FROM synchro._pull(p_user_id, p_request) p;
+EXCEPTION WHEN SQLSTATE 'SY000' THEN
+  GET STACKED DIAGNOSTICS v_state = RETURNED_SQLSTATE, v_detail = PG_EXCEPTION_DETAIL;
+  RETURN QUERY SELECT e.status, e.body, e.wait_on FROM synchro._error_body(v_state, v_detail) e;
+END
+$fn$;

@@ -1,0 +1,18 @@
+-- Scopes with their resume floor as a position (lsn, event, effect), which compares as a row: see extension/cursor.c.
+CREATE VIEW synchro.scope_resume AS
+  SELECT s.scope_no, s.scope_id, s.membership_generation, s.retention_generation, s.high_lsn,
+         coalesce(s.floor_lsn, '0/0') AS floor_lsn,
+         CASE s.floor_kind WHEN 'generation_start' THEN -1 WHEN 'effect' THEN s.floor_event ELSE 9223372036854775807 END AS floor_event,
+         CASE s.floor_kind WHEN 'generation_start' THEN -1 WHEN 'effect' THEN s.floor_effect ELSE 2147483647 END AS floor_effect
+  FROM synchro.scope s;
+
+-- Checkpoints of clients, likewise.
+CREATE VIEW synchro.client_checkpoint AS
+  SELECT a.client_no, a.scope_id, coalesce(a.ack_lsn, '0/0') AS ack_lsn,
+         CASE a.ack_kind WHEN 'generation_start' THEN -1 WHEN 'effect' THEN a.ack_event ELSE 9223372036854775807 END AS ack_event,
+         CASE a.ack_kind WHEN 'generation_start' THEN -1 WHEN 'effect' THEN a.ack_effect ELSE 2147483647 END AS ack_effect
+  FROM synchro.client_scope a;
+
+-- A valid cursor of a pull, in memory; scope_no and high_lsn are NULL before the scope's first effect.
+CREATE TYPE synchro.scope_cursor AS (scope_no bigint, scope_id text, lsn pg_lsn, event bigint, effect int,
+                                     membership_generation bigint, retention_generation bigint, high_lsn pg_lsn);
