@@ -29,7 +29,10 @@ var (
 )
 
 // postgres lists codes of PostgreSQL's own that mean with us what they mean there.
-var postgres = map[string]bool{"42501": true, "XX000": true}
+var postgres = map[string]bool{"40001": true, "42501": true, "XX000": true}
+
+// class is the condition that catches every code of ours.
+const class = "SY000"
 
 // generated files are made from the table, and hold it in other forms.
 var generated = map[string]bool{"extension/errcodes.h": true, "protocol/errcodes.go": true, "sql/schema/errcodes.sql": true}
@@ -42,7 +45,7 @@ func TestEverySQLSTATEIsInTheTable(t *testing.T) {
 		}
 		text := read(t, p)
 		for _, code := range ownCode.FindAllString(text, -1) {
-			if !codes[code] {
+			if !codes[code] && code != class {
 				t.Errorf("%s uses SQLSTATE %s, which protocol/errcodes.txt lacks", p, code)
 			}
 		}
