@@ -57,7 +57,7 @@ refuse(const char *what)
 	ereport(ERROR,
 			(errcode(SYNCHRO_ERR_INVALID_REQUEST),
 			 errmsg("invalid push request"),
-			 errdetail("Malformed: %s.", what)));
+			 errdetail("Refused: %s.", what)));
 }
 
 /* A non-empty string. */

@@ -176,7 +176,7 @@ classify(Oid base, bool as_text, SynType *type, SynMethod *method)
 
 		/* an array is a JSON array of portable elements; arrays in arrays (through a domain) are none */
 		element = get_element_type(base);
-		if (OidIsValid(element))
+		if (OidIsValid(element) && base != INT2VECTOROID && base != OIDVECTOROID)	/* those count from 0 */
 		{
 			element = getBaseType(element);
 			if (OidIsValid(get_element_type(element)) || strange_delimiter(element) ||

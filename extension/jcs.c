@@ -31,7 +31,7 @@ jcs_error_text(JcsError error)
 		[JCS_BAD_STRING] = "a string with U+0000, a lone surrogate or a noncharacter",
 		[JCS_BAD_NUMBER] = "a number outside the portable range",
 		[JCS_DUPLICATE] = "a repeated member name",
-		[JCS_TOO_DEEP] = "nested too deeply",
+		[JCS_TOO_DEEP] = "arrays or objects nested too deeply",
 	};
 
 	return text[error];

@@ -254,7 +254,7 @@ parse_argument(text *arg)
 		ereport(ERROR,
 				(errcode(SYNCHRO_ERR_INVALID_REQUEST),
 				 errmsg("JSON text is not strict I-JSON"),
-				 errdetail("The text contains %s.", jcs_error_text(error))));
+				 errdetail("Found %s.", jcs_error_text(error))));
 	return node;
 }
 
