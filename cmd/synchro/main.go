@@ -15,6 +15,7 @@ import (
 // commands are the subcommands; every flag can be given by the environment variable that its help names, a flag wins.
 type commands struct {
 	Serve   serveCommand     `cmd:"" help:"Serve the sync protocol over HTTP."`
+	Check   checkCommand     `cmd:"" help:"Sync as one user and verify every digest."`
 	Token   tokenCommand     `cmd:"" help:"Make a development token."`
 	Version kong.VersionFlag `help:"Print the version."`
 }
