@@ -159,6 +159,9 @@ core_gone(bool expected)
 	{
 		synchro_slot_state(worker.slot, "restarting");
 		complain(ERRCODE_CONNECTION_FAILURE, psprintf("core %s", how), NULL);
+		/* What is left of Go in here may still be at work. */
+		if (worker.go_loaded)
+			proc_exit(1);
 	}
 }
 
@@ -170,7 +173,11 @@ stop_core(const char *state)
 	if (!worker.core.running)
 		return;
 	if (!synchro_core_stop(&worker.core, STOP_MS, on_status, NULL))
+	{
 		ereport(LOG, (errmsg("synchro worker of database \"%s\": core did not stop in time", worker.slot->database)));
+		if (worker.go_loaded)
+			proc_exit(1);
+	}
 	synchro_slot_state(worker.slot, state);
 	core_gone(true);
 }
@@ -202,7 +209,7 @@ start_core(void)
 	worker.not_before = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), RESTART_MS);
 	if (!synchro_worker_conninfo[0] && !synchro_catalog_prepare_login(&error))
 	{
-		synchro_slot_state(worker.slot, "misconfigured");
+		synchro_slot_state(worker.slot, error.sqlstate == SYNCHRO_ERR_INVALID_CONFIGURATION ? "misconfigured" : "restarting");
 		complain(error.sqlstate, error.message, error.hint);
 		return;
 	}
@@ -517,7 +524,9 @@ synchro_bgworker_init(void)
 	int			n = 0;
 	ListCell   *lc;
 
-	if (!parse_databases(&names))
+	if (IsBinaryUpgrade)
+		names = NIL;			/* pg_upgrade wants nobody else in its databases */
+	else if (!parse_databases(&names))
 	{
 		/* An error would keep the whole server down. */
 		ereport(WARNING,

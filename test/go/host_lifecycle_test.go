@@ -2,6 +2,7 @@ package systest
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"synchro/internal/pgtest"
@@ -11,17 +12,17 @@ func TestHostWaitsForDatabaseAndExtension(t *testing.T) {
 	t.Parallel()
 	c := pgtest.Start(t, pgtest.Config{Database: "later"})
 	awaitLog(t, c, `database "later" does not exist`)
+	// The worker has come back and waits quietly.
+	pgtest.Poll(t, settle, "waiting worker", func() bool { return workersIn(t, c, "datname IS NULL") == 1 })
 	admin := c.Connect(t, "", "postgres")
 	if _, err := admin.Exec(t.Context(), "CREATE DATABASE later"); err != nil {
 		t.Fatal(err)
 	}
+	pgtest.Poll(t, settle, "worker in the new database", func() bool { return workersIn(t, c, "datname = 'later'") == 1 })
+	if n := strings.Count(c.Logs(), `database "later" does not exist`); n != 1 {
+		t.Errorf("%d attempts to use the missing database", n)
+	}
 	conn := c.Connect(t, "", "later")
-	pgtest.Poll(t, settle, "worker in the new database", func() bool {
-		var n int
-		err := conn.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity
-			WHERE backend_type = 'synchro worker' AND datname = 'later'`).Scan(&n)
-		return err == nil && n == 1
-	})
 	if _, err := conn.Exec(t.Context(), "CREATE EXTENSION synchro"); err != nil {
 		t.Fatal(err)
 	}
@@ -29,6 +30,21 @@ func TestHostWaitsForDatabaseAndExtension(t *testing.T) {
 		st, ok := queryStatus(conn)
 		return ok && st.State == "streaming"
 	})
+}
+
+// workersIn counts the background workers whose pg_stat_activity row fulfils a condition.
+func workersIn(t testing.TB, c *pgtest.Cluster, condition string) (n int) {
+	t.Helper()
+	conn, err := c.Conn(t.Context(), "", "postgres")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	err = conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'synchro worker' AND "+condition).Scan(&n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 func TestHostFollowsDropAndCreateExtension(t *testing.T) {
