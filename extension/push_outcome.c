@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include "access/transam.h"
 #include "executor/spi.h"
 #include "utils/builtins.h"
 
@@ -66,8 +67,12 @@ push_read_back(PushBatch *batch, PushMutation *m)
 		push_reject(m, PUSH_POLICY_REJECTED, "the row would not be visible to its writer");
 	else if (m->op == PUSH_DELETE && !image.deleted)
 		push_reject(m, PUSH_POLICY_REJECTED, "the application restored the row");
+	else if (!TransactionIdEquals(image.xmin, fenced))
+		ereport(ERROR,
+				(errcode(SYNCHRO_ERR_SYNC_INTEGRITY_FAILURE),
+				 errmsg("the last write of a pushed row left no fence")));
 	else
-		push_show(batch, m, &image, push_current_version(m->row, image.xmin));
+		push_show(batch, m, &image, version);
 	return m->code == NULL;
 }
 

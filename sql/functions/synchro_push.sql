@@ -7,27 +7,27 @@ SET search_path = pg_catalog, synchro, pg_temp AS $fn$
 -- operational (serialization, deadlock, timeout, resources) propagates and undoes all of it.
 -- Locks: the client's row and the batch's ledger entry, so that two sends of it run one after the other; the target rows.
 DECLARE
-  v_request     json;
   v_client      synchro.client;
-  v_progress    synchro.progress;
-  v_batch       synchro.push_batch;
-  v_batch_id    uuid;
+  v_request     record;
   v_fingerprint bytea;
+  v_batch       synchro.push_batch;
+  v_progress    synchro.progress;
   v_state       text;
   v_detail      text;
 BEGIN
   PERFORM synchro._push_guard();
   v_client := synchro._open_request('push', p_user_id, p_request);
-  v_request := p_request::json;
-  v_batch_id := v_request->>'batch_id';
-  v_fingerprint := synchro._batch_fingerprint(p_user_id, v_request);
+  v_fingerprint := synchro._batch_fingerprint(p_user_id, p_request::json);
+  SELECT r.batch_id, r.atomic IS NOT NULL AS atomic, r.client_generation, r.schema, r.mutations INTO v_request
+    FROM json_to_record(p_request::json) AS r(batch_id uuid, atomic boolean, client_generation bigint, schema json, mutations json);
 
   -- Claim the ledger entry or replay what it holds; the gates come after.
   INSERT INTO synchro.push_batch (client_no, batch_id, fingerprint, atomic)
-  VALUES (v_client.client_no, v_batch_id, v_fingerprint, v_request->>'atomic' IS NOT NULL)
+  VALUES (v_client.client_no, v_request.batch_id, v_fingerprint, v_request.atomic)
   ON CONFLICT DO NOTHING;
   IF NOT FOUND THEN
-    SELECT b.* INTO STRICT v_batch FROM synchro.push_batch b WHERE b.client_no = v_client.client_no AND b.batch_id = v_batch_id;
+    SELECT b.* INTO STRICT v_batch FROM synchro.push_batch b
+     WHERE b.client_no = v_client.client_no AND b.batch_id = v_request.batch_id;
     IF v_batch.fingerprint <> v_fingerprint THEN
       PERFORM synchro._raise('idempotency_conflict');
     END IF;
@@ -35,13 +35,14 @@ BEGIN
     RETURN;
   END IF;
 
-  v_progress := synchro._check_gates(v_client, (v_request->>'client_generation')::bigint, v_request->'schema');
+  v_progress := synchro._check_gates(v_client, v_request.client_generation, v_request.schema);
   IF EXISTS (SELECT FROM synchro.quarantine q WHERE q.resolved_at IS NULL) THEN
     PERFORM synchro._raise('temporary_unavailable', '{"reason":"capture_blocked"}');
   END IF;
-  v_batch.body := synchro._push_execute(v_client, p_claims, v_progress.schema_version, v_request);
+  v_batch.body := synchro._push_execute(v_client, p_claims, v_progress.schema_version, v_request.batch_id, v_request.atomic,
+                                        v_request.mutations::text);
   UPDATE synchro.push_batch b SET status = 200, body = v_batch.body
-   WHERE b.client_no = v_client.client_no AND b.batch_id = v_batch_id;
+   WHERE b.client_no = v_client.client_no AND b.batch_id = v_request.batch_id;
   RETURN QUERY SELECT 200, v_batch.body, NULL::bigint[];
 EXCEPTION WHEN OTHERS THEN
   GET STACKED DIAGNOSTICS v_state = RETURNED_SQLSTATE, v_detail = PG_EXCEPTION_DETAIL;

@@ -37,8 +37,9 @@ CREATE TABLE synchro.push_batch (
   PRIMARY KEY (client_no, batch_id)
 );
 
+-- No foreign keys: a row is written with its batch, which has one.
 CREATE TABLE synchro.push_mutation (
-  client_no   bigint NOT NULL REFERENCES synchro.client,
+  client_no   bigint NOT NULL,
   mutation_id uuid NOT NULL,
   batch_id    uuid NOT NULL,
   fingerprint bytea NOT NULL,
