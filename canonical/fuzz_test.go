@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"math"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/gowebpki/jcs"
+
+	"synchro/internal/ijson"
 )
 
 // FuzzTyped feeds arbitrary JSON to every type: no panic, and what is accepted
@@ -151,6 +154,32 @@ func FuzzBatch(f *testing.F) {
 		text := data[len(domainBatch):]
 		if canonical, err := jcs.Transform(text); err != nil || !bytes.Equal(canonical, text) {
 			t.Fatalf("fingerprint input is not RFC 8785: %v", err)
+		}
+	})
+}
+
+// FuzzRow: what is accepted is JSON without a repeated member, in any order of
+// members and blanks.
+func FuzzRow(f *testing.F) {
+	table, row, version := fullRow(f)
+	f.Add(row)
+	f.Add(strings.ReplaceAll(row, ",", " ,\n"))
+	f.Add(strings.Replace(row, "12.34", `12.3\u0034`, 1))
+	f.Fuzz(func(t *testing.T, row string) {
+		var sum [HashSize]byte
+		if err := table.RowDigest(&sum, nil, []byte(row), version); err != nil {
+			return
+		}
+		if err := ijson.Validate([]byte(row), 2); err != nil {
+			t.Fatalf("accepted %q: %v", row, err)
+		}
+		canonical, err := jcs.Transform([]byte(row))
+		if err != nil {
+			t.Fatalf("accepted %q: %v", row, err)
+		}
+		var again [HashSize]byte
+		if err := table.RowDigest(&again, nil, canonical, version); err != nil || again != sum {
+			t.Fatalf("%q: the canonical spelling gives %x, %v", row, again, err)
 		}
 	})
 }

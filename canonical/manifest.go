@@ -163,11 +163,25 @@ func ParseHash(text string) (sum [HashSize]byte, ok bool) {
 	if len(text) != 2*HashSize {
 		return sum, false
 	}
-	for i := range len(text) {
-		if c := text[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return sum, false
-		}
+	var seen byte
+	for i := range sum {
+		high, low := hexDigits[text[2*i]], hexDigits[text[2*i+1]]
+		seen |= high | low
+		sum[i] = high<<4 | low
 	}
-	_, err := hex.Decode(sum[:], []byte(text))
-	return sum, err == nil
+	if seen > 0x0f {
+		return [HashSize]byte{}, false
+	}
+	return sum, true
 }
+
+// hexDigits maps a lower case digit to its value and anything else to 0xff.
+var hexDigits = func() (table [256]byte) {
+	for c := range table {
+		table[c] = 0xff
+	}
+	for i, c := range []byte("0123456789abcdef") {
+		table[c] = byte(i)
+	}
+	return table
+}()

@@ -22,7 +22,7 @@ import (
 // fake is a server with one table, honest unless a test bends it. Its digests
 // come from the canonical package, which has vectors of its own.
 type fake struct {
-	t        *testing.T
+	t        testing.TB
 	mu       sync.Mutex
 	manifest *canonical.Manifest
 	table    *canonical.Table
@@ -43,7 +43,7 @@ type fakeChange struct {
 	deleted    bool
 }
 
-func newFake(t *testing.T) *fake {
+func newFake(t testing.TB) *fake {
 	m := &canonical.Manifest{SchemaVersion: 1, TransitionClass: canonical.Initial, CompatibilityFloor: 1,
 		Tables: []canonical.TableDef{{TableID: "tbl", RelationID: "rel", Name: "note", Composition: canonical.SingleScope,
 			PrimaryKeyFieldID: "id", Fields: []canonical.FieldDef{

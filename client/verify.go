@@ -56,7 +56,7 @@ func (v *verifier) row(r *protocol.Row) (checked, error) {
 	if err := d.MatchKey(r.Key); err != nil {
 		return checked{}, mismatch("%w", err)
 	}
-	if canonical.HexDigest(sum) != r.Checksum {
+	if want, ok := canonical.ParseHash(r.Checksum); !ok || sum != want {
 		return checked{}, mismatch("row digest differs from its checksum")
 	}
 	prefix := table.IdentityPrefix()

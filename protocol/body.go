@@ -52,5 +52,5 @@ func invalidRequest(reason error) *Error {
 // open checks a whole body and returns its value with a reader for it.
 func open(body []byte) (*ijson.Reader, []byte) {
 	value, err := ijson.Value(body, MaxDepth)
-	return &ijson.Reader{Err: err}, value
+	return &ijson.Reader{Err: err, Checked: err == nil}, value
 }

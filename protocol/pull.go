@@ -81,7 +81,8 @@ func DecodePullResponse(body []byte) (*PullResponse, error) {
 		ScopeSetVersion: within(v, 1, 0, ijson.MaxSafe), ScopeCursors: map[string]string{},
 		ScopeUpdates: scopeDelta(r, v.Raw(3)), Rebuild: texts(r, v.Raw(4)), HasMore: v.Bool(5),
 	}
-	r.Each(v.Raw(0), func(raw []byte) { p.Changes = append(p.Changes, readChange(r, raw)) })
+	var k known
+	r.Each(v.Raw(0), func(raw []byte) { p.Changes = append(p.Changes, readChange(r, &k, raw)) })
 	for _, m := range r.Map(v.Raw(2)) {
 		p.ScopeCursors[string(m.Name)] = r.Text(m.Value)
 	}
@@ -97,10 +98,10 @@ func DecodePullResponse(body []byte) (*PullResponse, error) {
 	return p, responseError(r)
 }
 
-func readChange(r *ijson.Reader, raw []byte) Change {
+func readChange(r *ijson.Reader, k *known, raw []byte) Change {
 	v := r.Object(changeShape, raw)
-	c := Change{Scope: v.Text(0), Op: v.Text(1), Row: Row{Table: v.Text(2), ServerVersion: v.Text(4)}}
-	c.KeyField, c.Key = readKey(r, v.Raw(3))
+	c := Change{Scope: v.Text(0), Op: v.Text(1), Row: Row{Table: k.readTable(v, 2), ServerVersion: v.Text(4)}}
+	c.KeyField, c.Key = k.readKey(r, v.Raw(3))
 	c.Columns, c.Checksum = readRow(r, v, 5, 6)
 	if c.Op != OpUpsert && c.Op != OpDelete || c.Op == OpUpsert && c.Columns == nil {
 		v.Refuse(1, errRange)

@@ -123,7 +123,7 @@ func readOutcome(r *ijson.Reader, raw []byte) Outcome {
 	o := Outcome{MutationID: v.Text(0), Status: v.Text(3), OutcomeSchema: canonical.ReadSchemaRef(r, v.Raw(4)),
 		Code: optionalText(v, 5), Message: optionalText(v, 6), OverwroteVersion: optionalText(v, 10)}
 	o.Row.Table = v.Text(1)
-	o.Row.KeyField, o.Row.Key = readKey(r, v.Raw(2))
+	o.Row.KeyField, o.Row.Key = new(known).readKey(r, v.Raw(2))
 	o.Row.ServerVersion = optionalText(v, 7)
 	o.Row.Columns, o.Row.Checksum = readRow(r, v, 8, 9)
 	if v.Has(11) {

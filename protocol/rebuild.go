@@ -60,7 +60,8 @@ func DecodeRebuildResponse(body []byte) (*RebuildResponse, error) {
 	r, value := openResponse(body)
 	v := r.Object(rebuildResponseShape, value)
 	p := &RebuildResponse{Cursor: v.NullableText(1), HasMore: v.Bool(2)}
-	r.Each(v.Raw(0), func(raw []byte) { p.Records = append(p.Records, readRecord(r, raw)) })
+	var k known
+	r.Each(v.Raw(0), func(raw []byte) { p.Records = append(p.Records, readRecord(r, &k, raw)) })
 	if v.Has(3) == p.HasMore || v.Has(4) == p.HasMore || (p.Cursor != nil) != p.HasMore {
 		v.Refuse(2, errTerminal)
 	}
@@ -79,10 +80,10 @@ func DecodeRebuildResponse(body []byte) (*RebuildResponse, error) {
 	return p, responseError(r)
 }
 
-func readRecord(r *ijson.Reader, raw []byte) Row {
+func readRecord(r *ijson.Reader, k *known, raw []byte) Row {
 	v := r.Object(recordShape, raw)
-	row := Row{Table: v.Text(0), ServerVersion: v.Text(4)}
-	row.KeyField, row.Key = readKey(r, v.Raw(1))
+	row := Row{Table: k.readTable(v, 0), ServerVersion: v.Text(4)}
+	row.KeyField, row.Key = k.readKey(r, v.Raw(1))
 	row.Columns, row.Checksum = readRow(r, v, 2, 3)
 	return row
 }

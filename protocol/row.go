@@ -32,8 +32,17 @@ type Row struct {
 
 var checksumShape = ijson.NewShape([]string{"algorithm", "version", "encoding", "digest"})
 
+// Spelling of a checksum as servers write it, around the digest.
+const (
+	checksumHead = `{"algorithm":"sha256","version":1,"encoding":"hex","digest":"`
+	checksumTail = `"}`
+)
+
 // checksum reads a checksum object and returns its hex digest.
 func checksum(r *ijson.Reader, raw []byte) string {
+	if digest, ok := usualChecksum(raw); ok {
+		return digest
+	}
 	v := r.Object(checksumShape, raw)
 	digest := v.Text(3)
 	if _, ok := canonical.ParseHash(digest); !ok || v.Text(0) != "sha256" || v.Integer(1) != 1 || v.Text(2) != "hex" {
@@ -42,13 +51,39 @@ func checksum(r *ijson.Reader, raw []byte) string {
 	return digest
 }
 
-func readKey(r *ijson.Reader, raw []byte) (field string, key []byte) {
-	members := r.Map(raw)
-	if len(members) != 1 {
-		r.Keep(errOneKey)
-		return "", nil
+// usualChecksum saves the parsing of the one spelling that occurs a million times.
+func usualChecksum(raw []byte) (digest string, ok bool) {
+	if len(raw) != len(checksumHead)+2*canonical.HashSize+len(checksumTail) ||
+		string(raw[:len(checksumHead)]) != checksumHead || string(raw[len(raw)-len(checksumTail):]) != checksumTail {
+		return "", false
 	}
-	return string(members[0].Name), members[0].Value
+	digest = string(raw[len(checksumHead) : len(raw)-len(checksumTail)])
+	_, ok = canonical.ParseHash(digest)
+	return digest, ok
+}
+
+// known keeps the texts that every row of a page repeats, so that each is
+// allocated once.
+type known struct{ table, key string }
+
+func (k *known) text(slot *string, text []byte) string {
+	if *slot != string(text) {
+		*slot = string(text)
+	}
+	return *slot
+}
+
+func (k *known) readTable(v ijson.Fields, i int) string {
+	text, err := ijson.Text(v.Raw(i))
+	if err != nil {
+		v.Refuse(i, err)
+	}
+	return k.text(&k.table, text)
+}
+
+func (k *known) readKey(r *ijson.Reader, raw []byte) (field string, key []byte) {
+	name, value := r.Single(raw, errOneKey)
+	return k.text(&k.key, name), value
 }
 
 // readRow reads the members row and checksum, which may both be absent.
@@ -93,16 +128,10 @@ func scopeDelta(r *ijson.Reader, raw []byte) (d ScopeDelta) {
 	return d
 }
 
-// openResponse starts reading an answer; its parts are checked as they are read.
+// openResponse starts reading an answer.
 func openResponse(body []byte) (*ijson.Reader, []byte) {
-	return &ijson.Reader{}, trimBlanks(body)
-}
-
-func trimBlanks(body []byte) []byte {
-	for len(body) > 0 && (body[0] == ' ' || body[0] == '\n' || body[0] == '\r' || body[0] == '\t') {
-		body = body[1:]
-	}
-	return body
+	value, err := ijson.Value(body, ijson.DefaultDepth)
+	return &ijson.Reader{Err: err, Checked: err == nil}, value
 }
 
 func responseError(r *ijson.Reader) error {

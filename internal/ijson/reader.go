@@ -4,7 +4,28 @@ import "fmt"
 
 // Reader keeps the first error while a structure is read, so that reading it
 // stays a plain list of members.
-type Reader struct{ Err error }
+type Reader struct {
+	Err error
+	// Checked promises that the whole input has passed Validate, so that the
+	// structure around nested values need not be checked level by level.
+	Checked bool
+
+	slab [][]byte // room for the members of objects to come
+}
+
+func (r *Reader) scanner(raw []byte) scanner {
+	return scanner{data: raw, depth: DefaultDepth, skim: r.Checked}
+}
+
+// room returns n empty places.
+func (r *Reader) room(n int) [][]byte {
+	if len(r.slab) < n {
+		r.slab = make([][]byte, max(n, 256))
+	}
+	out := r.slab[:n:n]
+	r.slab = r.slab[n:]
+	return out
+}
 
 // Keep records an error unless there is one already.
 func (r *Reader) Keep(err error) {
@@ -15,9 +36,9 @@ func (r *Reader) Keep(err error) {
 
 // Object reads an exact object.
 func (r *Reader) Object(shape Shape, raw []byte) Fields {
-	f := Fields{r: r, shape: shape, values: make([][]byte, len(shape.names))}
+	f := Fields{r: r, shape: shape, values: r.room(len(shape.names))}
 	if r.Err == nil {
-		r.Keep(shape.ReadInto(f.values, raw))
+		r.Keep(shape.read(f.values, r.scanner(raw)))
 	}
 	return f
 }
@@ -25,7 +46,7 @@ func (r *Reader) Object(shape Shape, raw []byte) Fields {
 // Each reads an array. visit is not called any more after an error.
 func (r *Reader) Each(raw []byte, visit func(element []byte)) {
 	if r.Err == nil {
-		r.Keep(Elements(raw, func(element []byte) error {
+		r.Keep(elements(r.scanner(raw), func(element []byte) error {
 			visit(element)
 			return r.Err
 		}))
@@ -37,9 +58,27 @@ func (r *Reader) Map(raw []byte) []Member {
 	if r.Err != nil {
 		return nil
 	}
-	members, err := Map(raw)
+	members, err := readMap(r.scanner(raw))
 	r.Keep(err)
 	return members
+}
+
+// Single reads an object of exactly one member; it records the given error for
+// any other number.
+func (r *Reader) Single(raw []byte, other error) (name, value []byte) {
+	if r.Err != nil {
+		return nil, nil
+	}
+	count := 0
+	r.Keep(members(r.scanner(raw), func(n, v []byte) error {
+		name, value = n, v
+		count++
+		return nil
+	}))
+	if count != 1 {
+		r.Keep(other)
+	}
+	return name, value
 }
 
 // Text reads a string.

@@ -7,10 +7,13 @@ import (
 )
 
 // scanner walks the input once. depth is what is left of the nesting bound.
+// With skim, values are only delimited: for input that was checked before, or
+// whose values the caller checks one by one.
 type scanner struct {
 	data  []byte
 	pos   int
 	depth int
+	skim  bool
 }
 
 func (s *scanner) blanks() {
@@ -38,6 +41,9 @@ func (s *scanner) accept(c byte) bool {
 func (s *scanner) value() error {
 	if s.pos >= len(s.data) {
 		return ErrSyntax
+	}
+	if s.skim {
+		return s.skip()
 	}
 	switch c := s.data[s.pos]; {
 	case c == '"':

@@ -8,10 +8,13 @@ import (
 // decoded name. Everything inside the values is checked; duplicate names of
 // the object itself are the visitor's to refuse.
 func Members(raw []byte, visit func(name, value []byte) error) error {
-	if KindOf(raw) != Object {
+	return members(scanner{data: raw, depth: DefaultDepth}, visit)
+}
+
+func members(s scanner, visit func(name, value []byte) error) error {
+	if KindOf(s.data) != Object {
 		return ErrType
 	}
-	s := scanner{data: raw, depth: DefaultDepth}
 	if err := s.object(visit); err != nil {
 		return err
 	}
@@ -20,10 +23,13 @@ func Members(raw []byte, visit func(name, value []byte) error) error {
 
 // Elements calls visit for each element of one array, all of raw.
 func Elements(raw []byte, visit func(element []byte) error) error {
-	if KindOf(raw) != Array {
+	return elements(scanner{data: raw, depth: DefaultDepth}, visit)
+}
+
+func elements(s scanner, visit func(element []byte) error) error {
+	if KindOf(s.data) != Array {
 		return ErrType
 	}
-	s := scanner{data: raw, depth: DefaultDepth}
 	if err := s.array(visit); err != nil {
 		return err
 	}
@@ -40,16 +46,20 @@ func (s *scanner) end() error {
 // Map reads an object with free member names into entries in input order.
 // Duplicate names are refused.
 func Map(raw []byte) ([]Member, error) {
-	var members []Member
+	return readMap(scanner{data: raw, depth: DefaultDepth})
+}
+
+func readMap(s scanner) ([]Member, error) {
+	var list []Member
 	var seen names
-	err := Members(raw, func(name, value []byte) error {
+	err := members(s, func(name, value []byte) error {
 		if !seen.add(name) {
 			return ErrDuplicate
 		}
-		members = append(members, Member{Name: name, Value: value})
+		list = append(list, Member{Name: name, Value: value})
 		return nil
 	})
-	return members, err
+	return list, err
 }
 
 // Member is one member of an object; the name is decoded.
@@ -76,8 +86,12 @@ func (sh Shape) Read(raw []byte) ([][]byte, error) {
 
 // ReadInto is Read into a slice of the caller with room for every name.
 func (sh Shape) ReadInto(values [][]byte, raw []byte) error {
+	return sh.read(values, scanner{data: raw, depth: DefaultDepth})
+}
+
+func (sh Shape) read(values [][]byte, s scanner) error {
 	clear(values)
-	err := Members(raw, func(name, value []byte) error {
+	err := members(s, func(name, value []byte) error {
 		i := sh.index(name)
 		if i < 0 {
 			return ErrUnknown

@@ -9,9 +9,14 @@ import (
 // str takes a string, opening quote included, and checks escapes and encoding.
 func (s *scanner) str() error {
 	data, i := s.data, s.pos+1
-	for i < len(data) {
-		c := data[i]
-		switch {
+	for {
+		for i < len(data) && plain[data[i]] {
+			i++
+		}
+		if i >= len(data) {
+			return ErrSyntax
+		}
+		switch c := data[i]; {
 		case c == '"':
 			s.pos = i + 1
 			return nil
@@ -23,8 +28,6 @@ func (s *scanner) str() error {
 				return err
 			}
 			i += size
-		case c < utf8.RuneSelf:
-			i++
 		default:
 			r, size := utf8.DecodeRune(data[i:])
 			if r == utf8.RuneError && size <= 1 {
@@ -36,8 +39,15 @@ func (s *scanner) str() error {
 			i += size
 		}
 	}
-	return ErrSyntax
 }
+
+// plain are the octets that need no second look inside a string.
+var plain = func() (table [256]bool) {
+	for c := ' '; c < utf8.RuneSelf; c++ {
+		table[c] = c != '"' && c != '\\'
+	}
+	return table
+}()
 
 // escape checks the escape at the start of data and returns its length: both
 // halves of a surrogate pair count as one.
