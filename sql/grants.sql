@@ -48,7 +48,7 @@ GRANT EXECUTE ON FUNCTION synchro.synchro_subject() TO synchro_writer;
 
 -- The adapter serves clients.
 GRANT EXECUTE ON FUNCTION synchro.synchro_connect(text, text, jsonb), synchro.synchro_pull(text, text, jsonb) TO synchro_adapter;
--- GRANT EXECUTE ON FUNCTION synchro.synchro_rebuild(text, text, jsonb) TO synchro_adapter;
+GRANT EXECUTE ON FUNCTION synchro.synchro_rebuild(text, text, jsonb) TO synchro_adapter;
 GRANT EXECUTE ON FUNCTION synchro.synchro_push(text, text, jsonb) TO synchro_adapter;
 GRANT EXECUTE ON FUNCTION synchro.synchro_health() TO synchro_adapter;
 

@@ -27,10 +27,7 @@ BEGIN
   END IF;
 
   SELECT p.* INTO STRICT v_progress FROM synchro.progress p;
-  IF (v_progress.system_identifier, v_progress.timeline, v_progress.database_oid)
-     IS DISTINCT FROM (SELECT (i.system_identifier, i.timeline, i.database_oid) FROM synchro._stream_identity() i) THEN
-    PERFORM synchro._raise('temporary_unavailable');
-  END IF;
+  PERFORM synchro._check_stream(v_progress);
   SELECT m.* INTO STRICT v_manifest FROM synchro.manifest m WHERE m.schema_version = v_progress.schema_version;
   v_client := synchro._client_generation(v_client, p_user_id, v_request.client_id, v_request.client_generation);
   SELECT a.* INTO v_assigned FROM synchro._reconcile_assignment(v_client) a;

@@ -100,8 +100,12 @@ CREATE TABLE synchro.rebuild_session (
   write_epoch       bigint NOT NULL,
   issued_at         timestamptz NOT NULL DEFAULT pg_catalog.now(),  -- fixed: pages are byte-identical
   expires_at        timestamptz NOT NULL,
+  rebuild_key       text NOT NULL,          -- ids of the keys that sign its tokens: a rotation changes no page
+  cursor_key        text NOT NULL,
   PRIMARY KEY (client_no, rebuild_id)
 );
+CREATE INDEX rebuild_session_expiry ON synchro.rebuild_session (expires_at);
+CREATE INDEX rebuild_session_stage ON synchro.rebuild_session (stage_no);
 
 CREATE TABLE synchro.scope_digest_cache (
   scope_no       bigint NOT NULL,

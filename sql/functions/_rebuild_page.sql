@@ -1,0 +1,45 @@
+CREATE FUNCTION synchro._rebuild_page(p_client synchro.client, p_session synchro.rebuild_session, p_progress synchro.progress,
+                                      p_ordinal bigint) RETURNS text LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, synchro, pg_temp AS $fn$
+-- The page of a session that starts at row p_ordinal; NULL when its stage, or a key of its tokens, is no longer in force. Only the
+-- session and its stage determine the octets. Errors: SY011 when the stage lacks a row.
+DECLARE
+  v_stage    record;
+  v_token    text;
+  v_records  text;
+  v_count    bigint;
+  v_next     bigint := p_ordinal + p_session.page_limit;
+  v_issued   bigint := extract(epoch FROM p_session.issued_at) * 1000000;
+BEGIN
+  SELECT g.*, m.schema_hash INTO v_stage
+    FROM synchro.rebuild_stage g
+    JOIN synchro.manifest m ON m.schema_version = g.schema_version
+    LEFT JOIN synchro.scope s ON s.scope_id = g.scope_id
+   WHERE g.stage_no = p_session.stage_no
+     AND (g.stream_generation, g.schema_version, g.membership_generation, g.retention_generation)
+       = (p_progress.stream_generation, p_progress.schema_version, coalesce(s.membership_generation, 1), coalesce(s.retention_generation, 1));
+  IF NOT FOUND OR p_ordinal > v_stage.cardinality THEN
+    RETURN NULL;
+  END IF;
+
+  SELECT string_agg(r.record, ',' ORDER BY r.ordinal), count(*) INTO v_records, v_count
+    FROM synchro.rebuild_row r WHERE r.stage_no = p_session.stage_no AND r.ordinal >= p_ordinal AND r.ordinal < v_next;
+  IF v_count <> least(v_stage.cardinality - p_ordinal, p_session.page_limit) THEN
+    PERFORM synchro._raise('sync_integrity_failure');
+  END IF;
+
+  IF v_next < v_stage.cardinality THEN
+    v_token := synchro._token_sign('rebuild', jsonb_build_object(
+      'v', 1, 'u', p_client.user_id, 'c', p_client.client_id, 'g', p_session.client_generation, 's', p_session.scope_id,
+      'h', v_stage.schema_hash, 'sg', v_stage.stream_generation, 'm', v_stage.membership_generation, 'r', v_stage.retention_generation,
+      'i', p_session.rebuild_id, 'st', p_session.stage_no, 'l', v_stage.boundary_lsn, 'o', v_next, 'n', p_session.page_limit,
+      'w', p_session.write_epoch, 't', v_issued, 'x', (extract(epoch FROM p_session.expires_at) * 1000000)::bigint), p_session.rebuild_key);
+    RETURN '{"records":[' || v_records || '],"cursor":' || to_json(v_token) || ',"has_more":true}';
+  END IF;
+  v_token := synchro._cursor_sign(v_stage.boundary_lsn, 9223372036854775807, 2147483647, v_stage.stream_generation, p_client.user_id,
+    p_client.client_id, p_session.client_generation, p_session.scope_id, v_stage.schema_hash, v_stage.membership_generation,
+    v_stage.retention_generation, v_issued, p_session.cursor_key);
+  RETURN '{"records":[' || coalesce(v_records, '') || '],"cursor":null,"has_more":false,"final_scope_cursor":' || to_json(v_token)
+    || ',"checksum":' || synchro._checksum(decode(v_stage.digest, 'hex')) || '}';
+END
+$fn$;

@@ -1,0 +1,48 @@
+CREATE FUNCTION synchro._stage_scope(p_scope_id text, p_scope_no bigint, p_high_lsn pg_lsn, p_membership_generation bigint,
+  p_retention_generation bigint, p_progress synchro.progress) RETURNS bigint LANGUAGE plpgsql
+SET search_path = pg_catalog, synchro, pg_temp AS $fn$
+-- Stages the live rows of a scope at the boundary of p_progress: rendered records in identity order, and the digest.
+-- p_scope_no, p_high_lsn: NULL before the scope's first effect. Returns the stage's number.
+-- Errors: SY011 when an entry has no projection row of its version.
+DECLARE
+  v_stage    bigint;
+  v_digest   record;
+  v_relation record;
+  v_total    bigint := 0;
+  v_count    bigint;
+BEGIN
+  IF p_scope_no IS NULL THEN
+    SELECT d.digest, d.cardinality INTO v_digest FROM synchro._scope_digest(0, p_progress.schema_version, p_scope_id) d;
+  ELSE
+    SELECT d.digest, d.cardinality INTO v_digest
+      FROM synchro._cached_digest(p_scope_no, p_progress.schema_version, p_scope_id, p_high_lsn) d;
+  END IF;
+  INSERT INTO synchro.rebuild_stage (scope_id, schema_version, stream_generation, membership_generation, retention_generation,
+                                     boundary_lsn, cardinality, digest)
+  VALUES (p_scope_id, p_progress.schema_version, p_progress.stream_generation, p_membership_generation, p_retention_generation,
+          p_progress.commit_lsn, v_digest.cardinality, v_digest.digest)
+  RETURNING stage_no INTO v_stage;
+
+  -- Identities sort by table id first.
+  FOR v_relation IN SELECT k.* FROM synchro._synced_relations(p_progress.schema_version) k ORDER BY k.table_id LOOP
+    EXECUTE format($q$
+      INSERT INTO synchro.rebuild_row (stage_no, ordinal, record)
+      SELECT $1, $2 + row_number() OVER (ORDER BY e.key) - 1,
+             '{"table":"%1$s","pk":{"%2$s":' || synchro._key_json(%3$L, e.key) || '},"row":' || synchro._row_json($3, $4, r)
+             || ',"row_checksum":' || synchro._checksum(
+                  CASE e.digest_schema WHEN $4 THEN e.row_digest ELSE synchro._row_digest($3, $4, r, e.server_version) END)
+             || ',"server_version":' || to_json(e.server_version) || '}'
+        FROM synchro.scope_entry e
+        JOIN synchro_data.%4$I r ON r.%5$I = synchro._key_text(%3$L, e.key)::%6$s AND r.server_version = e.server_version
+       WHERE e.scope_no = $5 AND e.rel_no = $3 AND e.state = 'l' $q$,
+      v_relation.table_id, v_relation.key_field_id, v_relation.pk_type, v_relation.projection, v_relation.key_column, v_relation.key_type)
+      USING v_stage, v_total, v_relation.rel_no, p_progress.schema_version, p_scope_no;
+    GET DIAGNOSTICS v_count = ROW_COUNT;
+    v_total := v_total + v_count;
+  END LOOP;
+  IF v_total <> v_digest.cardinality THEN
+    PERFORM synchro._raise('sync_integrity_failure');
+  END IF;
+  RETURN v_stage;
+END
+$fn$;
