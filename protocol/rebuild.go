@@ -21,8 +21,6 @@ type RebuildRequest struct {
 
 // RebuildResponse is one page. FinalCursor and Checksum come with the last one.
 type RebuildResponse struct {
-	Scope       string
-	RebuildID   string
 	Records     []Row
 	Cursor      *string
 	HasMore     bool
@@ -34,7 +32,7 @@ var (
 	rebuildShape = ijson.NewShape([]string{"client_id", "schema", "scope", "rebuild_id", "cursor", "limit"},
 		"client_generation")
 	rebuildResponseShape = ijson.NewShape([]string{"records", "cursor", "has_more"},
-		"final_scope_cursor", "checksum", "scope", "rebuild_id")
+		"final_scope_cursor", "checksum")
 	recordShape = ijson.NewShape([]string{"table", "pk", "row", "row_checksum", "server_version"})
 )
 
@@ -70,12 +68,6 @@ func DecodeRebuildResponse(body []byte) (*RebuildResponse, error) {
 	}
 	if v.Has(4) {
 		p.Checksum = checksum(r, v.Raw(4))
-	}
-	if v.Has(5) {
-		p.Scope = v.Text(5)
-	}
-	if v.Has(6) {
-		p.RebuildID = v.Text(6)
 	}
 	return p, responseError(r)
 }
