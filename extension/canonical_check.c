@@ -4,6 +4,8 @@
  */
 #include "postgres.h"
 
+#include "compat.h"
+
 #include <math.h>
 
 #include "utils/builtins.h"

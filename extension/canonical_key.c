@@ -11,6 +11,8 @@
  */
 #include "postgres.h"
 
+#include "compat.h"
+
 #include "port/pg_bswap.h"
 #include "utils/builtins.h"
 

@@ -4,6 +4,8 @@
  */
 #include "postgres.h"
 
+#include "compat.h"
+
 #include "utils/builtins.h"
 
 #include "canonical_manifest.h"

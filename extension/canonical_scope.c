@@ -7,6 +7,8 @@
  */
 #include "postgres.h"
 
+#include "compat.h"
+
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "executor/executor.h"

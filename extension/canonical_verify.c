@@ -4,6 +4,8 @@
  */
 #include "postgres.h"
 
+#include "compat.h"
+
 #include "catalog/pg_type.h"
 #include "utils/array.h"
 #include "utils/builtins.h"

@@ -6,6 +6,8 @@
  */
 #include "postgres.h"
 
+#include "compat.h"
+
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
 #include "utils/datetime.h"

@@ -30,4 +30,9 @@
 #define syn_schema_aclcheck(oid, role) pg_namespace_aclcheck(oid, role, ACL_USAGE)
 #endif
 
+/* 18 renamed it to pg_noreturn and moved it to the front. */
+#if PG_VERSION_NUM >= 180000
+#define pg_attribute_noreturn() __attribute__((noreturn))
+#endif
+
 #endif							/* SYNCHRO_COMPAT_H */

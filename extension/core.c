@@ -8,6 +8,8 @@
  */
 #include "postgres.h"
 
+#include "compat.h"
+
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>

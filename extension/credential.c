@@ -6,6 +6,8 @@
  */
 #include "postgres.h"
 
+#include "compat.h"
+
 #include "access/htup_details.h"
 #include "catalog/pg_authid.h"
 #include "commands/comment.h"

@@ -5,6 +5,7 @@
 #ifndef SYNCHRO_REQUEST_H
 #define SYNCHRO_REQUEST_H
 
+#include "compat.h"
 #include "jcs.h"
 
 typedef struct Member

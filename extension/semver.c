@@ -4,6 +4,8 @@
  */
 #include "postgres.h"
 
+#include "compat.h"
+
 #include "fmgr.h"
 #include "utils/builtins.h"
 
