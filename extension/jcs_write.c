@@ -6,7 +6,6 @@
 
 #include <math.h>
 
-#include "common/shortest_dec.h"
 #include "fmgr.h"
 #include "utils/builtins.h"
 
@@ -119,82 +118,6 @@ jcs_append_string(StringInfo out, const char *str, int len)
 		}
 	}
 	appendStringInfoCharMacro(out, '"');
-}
-
-/*
- * ECMAScript's Number::toString. The shortest digits come from the server's own converter; only their layout is changed: k digits,
- * the decimal point after the first n of them.
- */
-void
-jcs_append_number(StringInfo out, double num)
-{
-	char		buf[DOUBLE_SHORTEST_DECIMAL_LEN];
-	char		digits[DOUBLE_SHORTEST_DECIMAL_LEN];
-	int			k = 0;
-	int			n = 0;
-	bool		point = false;
-	char	   *s = buf;
-
-	if (num == 0)				/* -0 too */
-	{
-		appendStringInfoCharMacro(out, '0');
-		return;
-	}
-	double_to_shortest_decimal_buf(num, buf);
-	if (*s == '-')
-		appendStringInfoCharMacro(out, *s++);
-	for (; *s && *s != 'e'; s++)
-	{
-		if (*s == '.')
-		{
-			point = true;
-			continue;
-		}
-		if (k == 0 && *s == '0')
-		{
-			/* a leading zero only moves the point */
-			if (point)
-				n--;
-			continue;
-		}
-		digits[k++] = *s;
-		if (!point)
-			n++;
-	}
-	if (*s == 'e')
-		n += atoi(s + 1);
-	while (k > 1 && digits[k - 1] == '0')
-		k--;
-
-	if (n > 21 || n <= -6)
-	{
-		appendStringInfoCharMacro(out, digits[0]);
-		if (k > 1)
-		{
-			appendStringInfoCharMacro(out, '.');
-			appendBinaryStringInfo(out, digits + 1, k - 1);
-		}
-		appendStringInfo(out, "e%c%d", n > 0 ? '+' : '-', abs(n - 1));
-	}
-	else if (n <= 0)
-	{
-		appendStringInfoString(out, "0.");
-		for (int i = n; i < 0; i++)
-			appendStringInfoCharMacro(out, '0');
-		appendBinaryStringInfo(out, digits, k);
-	}
-	else if (n < k)
-	{
-		appendBinaryStringInfo(out, digits, n);
-		appendStringInfoCharMacro(out, '.');
-		appendBinaryStringInfo(out, digits + n, k - n);
-	}
-	else
-	{
-		appendBinaryStringInfo(out, digits, k);
-		for (int i = k; i < n; i++)
-			appendStringInfoCharMacro(out, '0');
-	}
 }
 
 void
