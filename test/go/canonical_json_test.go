@@ -39,7 +39,7 @@ func TestStrictJSONAgrees(t *testing.T) {
 	accepted, refused := 0, 0
 	if _, err := pgx.ForEachRow(rows, []any{&text, &form}, func() error {
 		want, err := canonical.Canonicalize([]byte(text))
-		if strings.Contains(string(want), `\u0000`) {
+		if strings.Contains(strings.ReplaceAll(string(want), `\\`, ""), `\u0000`) {
 			err = errNUL
 		}
 		switch {
