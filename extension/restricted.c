@@ -34,8 +34,8 @@ static const char *const pinned_settings[][2] = {
 	{"max_parallel_workers_per_gather", "0"},
 };
 
-static void
-pin_settings(void)
+void
+syn_pin_settings(void)
 {
 	for (int i = 0; i < lengthof(pinned_settings); i++)
 	{
@@ -64,7 +64,7 @@ syn_restricted_call(Oid role, SynRestrictedBody body, void *arg)
 	nest_level = NewGUCNestLevel();
 
 	/* 3. Nothing that the session has set matters. */
-	pin_settings();
+	syn_pin_settings();
 
 	/* 4. Work. */
 	body(arg);
