@@ -22,10 +22,12 @@
 #include "nodes/makefuncs.h"
 #include "nodes/parsenodes.h"
 #include "parser/parse_func.h"
+#include "storage/lmgr.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/syscache.h"
 #include "utils/uuid.h"
 
 #include "actas.h"
@@ -107,6 +109,21 @@ static List *
 truncatable_relations(Oid relid, LOCKMODE lock)
 {
 	return get_rel_relkind(relid) == RELKIND_PARTITIONED_TABLE ? find_all_inheritors(relid, lock, NULL) : list_make1_oid(relid);
+}
+
+PG_FUNCTION_INFO_V1(synchro_lock_relation);
+
+/* _lock_relation(relation oid) void: LOCK TABLE, for a role that has no right on it. */
+Datum
+synchro_lock_relation(PG_FUNCTION_ARGS)
+{
+	Oid			relid = PG_GETARG_OID(0);
+
+	LockRelationOid(relid, ShareRowExclusiveLock);
+	if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relid)))
+		ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("the relation does not exist any more")));
+	(void) find_all_inheritors(relid, ShareRowExclusiveLock, NULL);
+	PG_RETURN_VOID();
 }
 
 PG_FUNCTION_INFO_V1(synchro_install_triggers);

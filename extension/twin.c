@@ -130,7 +130,9 @@ same_body(HeapTuple left, HeapTuple right)
 	Datum		left_body = SysCacheGetAttr(PROCOID, left, Anum_pg_proc_prosqlbody, &left_null);
 	Datum		right_body = SysCacheGetAttr(PROCOID, right, Anum_pg_proc_prosqlbody, &right_null);
 
-	return !left_null && !right_null && strcmp(TextDatumGetCString(left_body), TextDatumGetCString(right_body)) == 0;
+	/* as trees: their text also holds places in the source */
+	return !left_null && !right_null &&
+		equal(stringToNode(TextDatumGetCString(left_body)), stringToNode(TextDatumGetCString(right_body)));
 }
 
 static bool

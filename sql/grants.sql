@@ -44,7 +44,7 @@ GRANT USAGE ON SCHEMA synchro_projection TO synchro_operator;
 GRANT USAGE ON TYPE synchro.synchro_row_ref TO synchro_operator;
 
 -- Writers of pushed rows see who pushes.
-GRANT EXECUTE ON FUNCTION synchro.synchro_subject() TO synchro_writer;
+GRANT EXECUTE ON FUNCTION synchro.synchro_subject(), synchro.synchro_subject(text) TO synchro_writer;
 
 -- The adapter serves clients.
 GRANT EXECUTE ON FUNCTION synchro.synchro_connect(text, text, jsonb), synchro.synchro_pull(text, text, jsonb) TO synchro_adapter;

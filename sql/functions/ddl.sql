@@ -1,5 +1,11 @@
 -- Fixed DDL and the baseline, in C, with the rights that they take.
 
+CREATE FUNCTION synchro._lock_relation(p_relation oid) RETURNS void LANGUAGE c VOLATILE STRICT
+SET search_path = pg_catalog, synchro, pg_temp
+AS 'MODULE_PATHNAME', 'synchro_lock_relation';
+COMMENT ON FUNCTION synchro._lock_relation(oid) IS
+  'Stops writers of the relation and its partitions until the transaction ends. Locks: SHARE ROW EXCLUSIVE on them.';
+
 CREATE FUNCTION synchro._install_triggers(p_rel_no int, p_relation oid, p_relation_id uuid, p_table_id uuid, p_kind "char",
   p_key_attnum smallint, p_sync_attnums smallint[], p_text_attnums smallint[]) RETURNS void LANGUAGE c VOLATILE
 SET search_path = pg_catalog, synchro, pg_temp

@@ -80,7 +80,7 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = 'the table''s unregistration is not active yet',
       HINT = 'register it again once the worker has activated the unregistration';
   END IF;
-  EXECUTE format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', v_oid::regclass);
+  PERFORM synchro._lock_relation(v_oid);
   v_new.rel_no := synchro._capture_columns(v_oid, v_columns);
   PERFORM synchro._set_projection_key(v_new.rel_no, v_new.key_attnum);
   PERFORM synchro._introduce_indexes(v_new.rel_no, v_oid, v_columns);
