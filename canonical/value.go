@@ -1,7 +1,6 @@
 package canonical
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
@@ -68,10 +67,6 @@ func appendTextPayload(dst []byte, field FieldSpec, raw []byte) ([]byte, error) 
 	}
 	text := dst[at+8:]
 	switch field.Type {
-	case String:
-		if bytes.IndexByte(text, 0) >= 0 {
-			return dst, errNul
-		}
 	case Int64:
 		n, err := parseInt64(text)
 		return binary.BigEndian.AppendUint64(dst[:at], uint64(n)), err

@@ -26,7 +26,6 @@ var (
 	errRange    = errors.New("out of range")
 	errEmpty    = errors.New("empty")
 	errUUID     = errors.New("not a lower case, hyphenated, non-nil UUID")
-	errNul      = errors.New("text holds U+0000")
 )
 
 // ReadBody reads a whole request body of at most limit octets.

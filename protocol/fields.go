@@ -1,22 +1,17 @@
 package protocol
 
 import (
-	"strings"
-
 	"synchro/canonical"
 	"synchro/internal/ijson"
 )
 
 // Rules shared by the requests. Each records a refusal and returns the value.
 
-// name reads a non-empty text that a database can hold.
+// name reads a non-empty text.
 func name(f ijson.Fields, i int) string {
 	text := f.Text(i)
 	if text == "" {
 		f.Refuse(i, errEmpty)
-	}
-	if strings.IndexByte(text, 0) >= 0 {
-		f.Refuse(i, errNul)
 	}
 	return text
 }
@@ -80,9 +75,6 @@ func scopeCursors(r *ijson.Reader, raw []byte) map[string]ScopeCursor {
 func mapKey(r *ijson.Reader, key []byte) string {
 	if len(key) == 0 {
 		r.Keep(errEmpty)
-	}
-	if strings.IndexByte(string(key), 0) >= 0 {
-		r.Keep(errNul)
 	}
 	return string(key)
 }

@@ -1,6 +1,7 @@
 // Package ijson reads JSON strictly: RFC 8259 syntax, the I-JSON limits of RFC
 // 7493 (no duplicate member names, no lone surrogates, no noncharacters,
-// numbers inside binary64), and a bound on nesting. Values are slices of the
+// numbers inside binary64), no U+0000, which no database text can hold, and a
+// bound on nesting. Values are slices of the
 // input; nothing is converted before the caller asks, so that numbers and
 // spellings reach their destination unchanged.
 package ijson
@@ -12,6 +13,7 @@ var (
 	ErrSyntax       = errors.New("malformed JSON")
 	ErrEncoding     = errors.New("text is not valid Unicode")
 	ErrNoncharacter = errors.New("text holds a Unicode noncharacter")
+	ErrNul          = errors.New("text holds U+0000")
 	ErrDuplicate    = errors.New("a member name appears twice")
 	ErrNumberRange  = errors.New("number is beyond binary64")
 	ErrDepth        = errors.New("nesting is too deep")

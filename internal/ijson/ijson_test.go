@@ -41,6 +41,8 @@ func TestValidate(t *testing.T) {
 		`"\udc00\ud800"`:                          ErrEncoding,
 		`"\ufdd0"`:                                ErrNoncharacter,
 		`"\ud83f\udffe"`:                          ErrNoncharacter,
+		`"\u0000"`:                                ErrNul,
+		`{"a\u0000":1}`:                           ErrNul,
 		"\"\ufffe\"":                              ErrNoncharacter,
 		`{"\uffff":1}`:                            ErrNoncharacter,
 		`{"a":1,"a":1}`:                           ErrDuplicate,

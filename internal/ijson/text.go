@@ -66,6 +66,9 @@ func escape(data []byte) (int, error) {
 	if !ok {
 		return 0, ErrSyntax
 	}
+	if first == 0 {
+		return 0, ErrNul
+	}
 	if !utf16.IsSurrogate(first) {
 		if noncharacter(first) {
 			return 0, ErrNoncharacter
