@@ -3,8 +3,8 @@ CREATE FUNCTION synchro._open_rebuild(p_client synchro.client, p_scope_id text, 
 SET search_path = pg_catalog, synchro, pg_temp AS $fn$
 -- A new session over a stage of the scope: one that is there if it is good for this client, else a new one.
 -- A stage is good when its generations are current, its boundary is not below the resume floor or what the client has
--- acknowledged, and it covers the client's accepted writes: nothing in the scope changed since, or the client never wrote and
--- the stage is recent.
+-- acknowledged, and nothing in the scope changed since. Where a changing scope is staged again and again, clients that never
+-- wrote, so have no write of theirs to miss, also share a stage of the last minute; their next pull brings the rest.
 -- Errors: 40001 when another session staged the scope while this one waited for its turn.
 -- Locks: the stage against removal; an advisory lock per scope while a stage is made.
 DECLARE
@@ -28,7 +28,9 @@ BEGIN
      AND (g.boundary_lsn, 9223372036854775807, 2147483647) >= (v_scope.ack_lsn, v_scope.ack_event, v_scope.ack_effect)
      AND g.created_at > now() - interval '24 hours'
      AND (coalesce(g.boundary_lsn >= v_scope.high_lsn, true)
-          OR (p_client.accepted_write_epoch = 0 AND g.created_at > now() - interval '10 minutes'))
+          OR (p_client.accepted_write_epoch = 0 AND g.created_at > now() - interval '1 minute'
+              AND (SELECT count(*) FROM synchro.rebuild_stage c
+                    WHERE c.scope_id = p_scope_id AND c.created_at > now() - interval '1 minute') >= 3))
    ORDER BY g.boundary_lsn DESC LIMIT 1 FOR SHARE;
   IF v_stage IS NULL THEN
     IF NOT pg_try_advisory_xact_lock(1398360133, hashtext(p_scope_id)) THEN
