@@ -1,7 +1,7 @@
 CREATE FUNCTION synchro._acknowledge(p_client synchro.client, p_cursors synchro.scope_cursor[]) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, synchro, pg_temp AS $fn$
--- Advances the checkpoints to the presented cursors, never back. A checkpoint at the end of a transaction, with no
--- effect of its scope between it and the cursor, stays: it retains the same history, and an idle client writes nothing but a sign of life.
+-- Advances the checkpoints to the presented cursors, never back. A checkpoint at the end of a transaction, with no effect of its
+-- scope between it and the cursor, stays: it retains the same history, and an idle client writes nothing but a sign of life.
 -- p_cursors: valid ones of assigned scopes, at least one of them newer than its checkpoint.
 BEGIN
   UPDATE synchro.client_scope s
