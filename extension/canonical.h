@@ -69,6 +69,19 @@ extern bool syn_from_datum(const SynCodec *codec, Datum datum, SynValue *out);
 extern bool syn_codec_check(const SynCodec *codec, Datum datum);
 extern bool syn_value_check(Oid typid, SynType type, bool as_text, Datum datum);
 
+/* The settings under which output functions give canonical text, and the way back. */
+typedef struct SynOutputSettings
+{
+	int			date_style;
+	int			interval_style;
+	int			float_digits;
+	int			bytea_style;
+	struct pg_tz *timezone;
+} SynOutputSettings;
+
+extern void syn_pin_output(SynOutputSettings *saved);
+extern void syn_unpin_output(const SynOutputSettings *saved);
+
 /* typed_value, and the wire's JSON form. */
 extern void syn_append_typed(StringInfo out, const SynValue *value);
 extern void syn_append_json(StringInfo out, const SynValue *value);

@@ -24,40 +24,51 @@
 
 /*
  * Output functions read their settings from variables; setting those directly costs nothing, while set_config_option per value
- * would cost microseconds. The variables are restored on every way out.
+ * would cost microseconds. The caller restores them on every way out (PG_FINALLY).
  */
-char *
-syn_output(FmgrInfo *output, Datum datum)
+void
+syn_pin_output(SynOutputSettings *saved)
 {
 	static pg_tz *utc = NULL;
-	int			date_style = DateStyle;
-	int			date_order = DateOrder;
-	int			interval_style = IntervalStyle;
-	int			float_digits = extra_float_digits;
-	int			bytea_style = bytea_output;
-	pg_tz	   *zone = session_timezone;
-	char	   *volatile result = NULL;
 
 	if (!utc)
 		utc = pg_tzset("UTC");	/* kept for the session */
+	saved->date_style = DateStyle;
+	saved->interval_style = IntervalStyle;
+	saved->float_digits = extra_float_digits;
+	saved->bytea_style = bytea_output;
+	saved->timezone = session_timezone;
+	DateStyle = USE_ISO_DATES;	/* DateOrder does not matter for it */
+	IntervalStyle = INTSTYLE_POSTGRES;
+	extra_float_digits = 1;
+	bytea_output = BYTEA_OUTPUT_HEX;
+	session_timezone = utc;
+}
+
+void
+syn_unpin_output(const SynOutputSettings *saved)
+{
+	DateStyle = saved->date_style;
+	IntervalStyle = saved->interval_style;
+	extra_float_digits = saved->float_digits;
+	bytea_output = saved->bytea_style;
+	session_timezone = saved->timezone;
+}
+
+char *
+syn_output(FmgrInfo *output, Datum datum)
+{
+	SynOutputSettings saved;
+	char	   *volatile result = NULL;
+
+	syn_pin_output(&saved);
 	PG_TRY();
 	{
-		DateStyle = USE_ISO_DATES;
-		DateOrder = DATEORDER_YMD;
-		IntervalStyle = INTSTYLE_POSTGRES;
-		extra_float_digits = 1;
-		bytea_output = BYTEA_OUTPUT_HEX;
-		session_timezone = utc;
 		result = OutputFunctionCall(output, datum);
 	}
 	PG_FINALLY();
 	{
-		DateStyle = date_style;
-		DateOrder = date_order;
-		IntervalStyle = interval_style;
-		extra_float_digits = float_digits;
-		bytea_output = bytea_style;
-		session_timezone = zone;
+		syn_unpin_output(&saved);
 	}
 	PG_END_TRY();
 	return result;

@@ -12,14 +12,12 @@
 #include "commands/trigger.h"
 #include "executor/tuptable.h"
 #include "miscadmin.h"
-#include "pgtime.h"
 #include "port/pg_bswap.h"
 #include "utils/builtins.h"
-#include "utils/bytea.h"
 #include "utils/datum.h"
-#include "utils/float.h"
 #include "utils/uuid.h"
 
+#include "canonical.h"
 #include "compat.h"
 #include "errcodes.h"
 #include "fence.h"
@@ -95,19 +93,11 @@ check_key(Fence *fence, TriggerData *td, const char *key)
 static void
 append_generated(Fence *fence, TupleTableSlot *slot)
 {
-	int			date_style = DateStyle;
-	int			interval_style = IntervalStyle;
-	int			float_digits = extra_float_digits;
-	int			bytea_style = bytea_output;
-	pg_tz	   *timezone = session_timezone;
+	SynOutputSettings saved;
 
+	syn_pin_output(&saved);
 	PG_TRY();
 	{
-		DateStyle = USE_ISO_DATES;
-		IntervalStyle = INTSTYLE_POSTGRES;
-		extra_float_digits = 1;
-		bytea_output = BYTEA_OUTPUT_HEX;
-		session_timezone = pg_tzset("UTC");
 		for (int i = 0; i < fence->ngenerated; i++)
 		{
 			FenceGenerated *column = &fence->generated[i];
@@ -125,11 +115,7 @@ append_generated(Fence *fence, TupleTableSlot *slot)
 	}
 	PG_FINALLY();
 	{
-		DateStyle = date_style;
-		IntervalStyle = interval_style;
-		extra_float_digits = float_digits;
-		bytea_output = bytea_style;
-		session_timezone = timezone;
+		syn_unpin_output(&saved);
 	}
 	PG_END_TRY();
 }

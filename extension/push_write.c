@@ -165,6 +165,7 @@ push_values(PushBatch *batch, PushMutation *m, Datum *values, char *nulls)
 	(void) set_config_option("datestyle", "ISO, MDY", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 	(void) set_config_option("intervalstyle", "postgres", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 	(void) set_config_option("timezone", "UTC", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	(void) set_config_option("array_nulls", "on", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 	push_enter(batch, &saved);
 	for (int i = 0; m->columns && i < m->columns->len && valid; i++)
 	{
