@@ -85,7 +85,7 @@ func (c *Cluster) prepare(ctx context.Context) error {
 		return err
 	}
 	if c.port == 0 {
-		port, err := freePort()
+		port, err := FreePort()
 		if err != nil {
 			return err
 		}

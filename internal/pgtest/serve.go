@@ -34,12 +34,12 @@ type Serve struct {
 
 // Serve starts the built "synchro serve" for Database of this cluster, which has the extension, and waits until it answers.
 func (c *Cluster) Serve(ctx context.Context, cfg ServeConfig) (*Serve, error) {
-	if err := c.makeShimRole(ctx); err != nil {
+	if err := c.MakeShimRole(ctx); err != nil {
 		return nil, fmt.Errorf("shim role: %w", err)
 	}
 	for _, addr := range []*string{&cfg.Listen, &cfg.OperatorListen} {
 		if *addr == "" {
-			port, err := freePort()
+			port, err := FreePort()
 			if err != nil {
 				return nil, err
 			}
@@ -88,8 +88,8 @@ func (c *Cluster) Serve(ctx context.Context, cfg ServeConfig) (*Serve, error) {
 	return s, nil
 }
 
-// makeShimRole creates the shim's login if it is missing.
-func (c *Cluster) makeShimRole(ctx context.Context) error {
+// MakeShimRole creates the shim's login if it is missing.
+func (c *Cluster) MakeShimRole(ctx context.Context) error {
 	return c.Exec(ctx, `DO $$ BEGIN
 	IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = '`+ShimRole+`') THEN
 		CREATE ROLE `+ShimRole+` LOGIN;

@@ -47,7 +47,7 @@ func (c *Cluster) Start(ctx context.Context) error {
 		case strings.Contains(log, "pre-existing shared memory block"):
 			return false, nil // children of a killed postmaster are still leaving
 		case strings.Contains(log, "Address already in use") && c.cfg.Port == 0:
-			if c.port, err = freePort(); err != nil {
+			if c.port, err = FreePort(); err != nil {
 				return false, err
 			}
 			return false, c.writeConfig()
