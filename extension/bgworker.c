@@ -1,5 +1,5 @@
 /*
- * bgworker.c - the synchro worker: registration, and the loop that keeps one Go core in the state it should be in
+ * bgworker.c - the synchro worker: the loop that keeps one Go core in the state it should be in
  *
  * The loop compares what should be (a core, or a reason why not) with what is, and acts on the difference.  It wakes by its
  * latch, by the core's status pipe, and once a second to look at things that tell nobody: the extension, a smart shutdown.
@@ -19,7 +19,6 @@
 #include "utils/memutils.h"
 #include "utils/pidfile.h"
 #include "utils/timestamp.h"
-#include "utils/varlena.h"
 
 #include "bgworker.h"
 #include "core.h"
@@ -473,75 +472,4 @@ synchro_worker_main(Datum arg)
 	stop_core("stopping");
 	/* 0 would tell the postmaster never to start us again. */
 	proc_exit(1);
-}
-
-/* Registers the worker of one database. */
-static void
-register_worker(int number, const char *database)
-{
-	BackgroundWorker bgw;
-
-	memset(&bgw, 0, sizeof(bgw));
-	bgw.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
-	bgw.bgw_start_time = BgWorkerStart_RecoveryFinished;
-	bgw.bgw_restart_time = 1;
-	bgw.bgw_main_arg = Int32GetDatum(number);
-	strlcpy(bgw.bgw_library_name, "synchro", BGW_MAXLEN);
-	strlcpy(bgw.bgw_function_name, "synchro_worker_main", BGW_MAXLEN);
-	strlcpy(bgw.bgw_type, "synchro worker", BGW_MAXLEN);
-	snprintf(bgw.bgw_name, BGW_MAXLEN, "synchro worker of %s", database);
-	RegisterBackgroundWorker(&bgw);
-}
-
-/* Is this a list of distinct database names? */
-static bool
-parse_databases(List **names)
-{
-	ListCell   *a,
-			   *b;
-
-	if (!SplitGUCList(pstrdup(synchro_database), ',', names))
-		return false;
-	foreach(a, *names)
-	{
-		size_t		length = strlen(lfirst(a));
-
-		if (length == 0 || length >= NAMEDATALEN)
-			return false;
-		for_each_cell(b, *names, lnext(*names, a))
-			if (strcmp(lfirst(a), lfirst(b)) == 0)
-				return false;
-	}
-	return true;
-}
-
-void
-synchro_bgworker_init(void)
-{
-	MemoryContext before = MemoryContextSwitchTo(TopMemoryContext);
-	List	   *names = NIL;
-	char	  **databases;
-	int			n = 0;
-	ListCell   *lc;
-
-	if (IsBinaryUpgrade)
-		names = NIL;			/* pg_upgrade wants nobody else in its databases */
-	else if (!parse_databases(&names))
-	{
-		/* An error would keep the whole server down. */
-		ereport(WARNING,
-				(errcode(SYNCHRO_ERR_INVALID_CONFIGURATION),
-				 errmsg("synchro.database is no list of distinct database names: nothing is synchronized"),
-				 errhint("Correct synchro.database and restart the server.")));
-		names = NIL;
-	}
-	databases = palloc0(sizeof(char *) * (list_length(names) + 1));
-	foreach(lc, names)
-	{
-		databases[n] = lfirst(lc);
-		register_worker(n, databases[n]);
-		n++;
-	}
-	synchro_worker_state_init(databases, n);
-	MemoryContextSwitchTo(before);
 }

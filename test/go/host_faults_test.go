@@ -74,6 +74,7 @@ func TestHostFatalErrorsRestartOnlyTheCore(t *testing.T) {
 }
 
 func TestHostRecoveredPanicStartsCleanCore(t *testing.T) {
+	t.Parallel()
 	for _, host := range hosts {
 		t.Run(host, func(t *testing.T) {
 			t.Parallel()
@@ -89,6 +90,7 @@ func TestHostRecoveredPanicStartsCleanCore(t *testing.T) {
 }
 
 func TestHostHungCoreIsKilled(t *testing.T) {
+	t.Parallel()
 	for _, host := range hosts {
 		t.Run(host, func(t *testing.T) {
 			t.Parallel()

@@ -28,18 +28,7 @@ type workerStatus struct {
 	Restarts     int64
 }
 
-// readStatus reads the worker's status on its own connection; ok is false when the server or the extension is not there.
-func readStatus(c *pgtest.Cluster, database string) (st workerStatus, ok bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	conn, err := c.Conn(ctx, "", database)
-	if err != nil {
-		return st, false
-	}
-	defer conn.Close(ctx)
-	return queryStatus(conn)
-}
-
+// queryStatus reads the worker's status; ok is false when there is none to read.
 func queryStatus(conn *pgx.Conn) (st workerStatus, ok bool) {
 	err := conn.QueryRow(context.Background(), `SELECT coalesce(pid, 0), coalesce(core_pid, 0), host, state,
 		coalesce(last_error, ''), restarts FROM synchro._worker_status()`).
@@ -51,11 +40,20 @@ func queryStatus(conn *pgx.Conn) (st workerStatus, ok bool) {
 func awaitStatus(t testing.TB, c *pgtest.Cluster, what string, wanted func(workerStatus) bool) workerStatus {
 	t.Helper()
 	var last workerStatus
-	err := pgtest.WaitFor(context.Background(), settle, what, func() (bool, error) {
-		st, ok := readStatus(c, "")
-		last = st
-		return ok && wanted(st), nil
+	var conn *pgx.Conn
+	err := pgtest.WaitFor(context.Background(), settle, what, func() (ok bool, err error) {
+		if conn == nil || conn.IsClosed() {
+			if conn, err = c.Conn(context.Background(), "", ""); err != nil {
+				conn = nil
+				return false, nil // the server is on its way
+			}
+		}
+		last, ok = queryStatus(conn)
+		return ok && wanted(last), nil
 	})
+	if conn != nil {
+		_ = conn.Close(context.Background())
+	}
 	if err != nil {
 		t.Fatalf("%v; last status: %+v", err, last)
 	}
@@ -92,6 +90,7 @@ func startHost(t testing.TB, host string, settings ...string) *pgtest.Cluster {
 
 // eachHost runs a test against both hosts.
 func eachHost(t *testing.T, test func(t *testing.T, c *pgtest.Cluster)) {
+	t.Parallel()
 	for _, host := range hosts {
 		t.Run(host, func(t *testing.T) {
 			t.Parallel()

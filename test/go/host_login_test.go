@@ -23,6 +23,7 @@ func TestHostLogsInWithStockAccessRules(t *testing.T) {
 		"trust":                             {nil, nil},
 		"loopback only":                     {nil, []string{"listen_addresses = '*'"}},
 	}
+	t.Parallel()
 	for name, r := range rules {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -109,6 +110,7 @@ func TestHostFollowsConninfo(t *testing.T) {
 func TestHostNeverShowsPassword(t *testing.T) {
 	// A password has this form; nothing else that a server shows does.
 	password := regexp.MustCompile(`[0-9a-f]{64}`)
+	t.Parallel()
 	for _, host := range hosts {
 		t.Run(host, func(t *testing.T) {
 			t.Parallel()
