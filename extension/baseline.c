@@ -70,6 +70,7 @@ typedef struct Baseline
 	/* of the relation being scanned */
 	TableScanDesc scan;
 	TupleTableSlot *row;
+	bool		done;			/* asked again after its end, a heap scan starts anew */
 	/* the batch */
 	MemoryContext batch;
 	TupleTableSlot *slots[BATCH_ROWS];
@@ -201,8 +202,13 @@ read_batch(void *arg)
 	MemoryContext caller = MemoryContextSwitchTo(b->batch);
 	Size		bytes = 0;
 
-	while (b->nslots < BATCH_ROWS && bytes < BATCH_BYTES && table_scan_getnextslot(b->scan, ForwardScanDirection, b->row))
-		bytes += add_row(b);
+	while (!b->done && b->nslots < BATCH_ROWS && bytes < BATCH_BYTES)
+	{
+		if (table_scan_getnextslot(b->scan, ForwardScanDirection, b->row))
+			bytes += add_row(b);
+		else
+			b->done = true;
+	}
 	MemoryContextSwitchTo(caller);
 }
 
@@ -238,6 +244,7 @@ copy_relation(Baseline *b, Oid relid, EState *estate, ResultRelInfo *info, BulkI
 	map_columns(b, rel);
 	b->row = table_slot_create(rel, NULL);
 	b->scan = table_beginscan(rel, GetActiveSnapshot(), 0, NULL);
+	b->done = false;
 	for (;;)
 	{
 		CHECK_FOR_INTERRUPTS();
