@@ -148,7 +148,7 @@ synchro_evaluate_assignment(PG_FUNCTION_ARGS)
 	}
 	PG_CATCH();
 	{
-		syn_function_failed(FAILURE);
+		syn_function_failed(FAILURE, "the assignment function raised an error");
 	}
 	PG_END_TRY();
 	scope_set_finish(&a->scopes);

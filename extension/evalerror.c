@@ -37,7 +37,7 @@ syn_is_function_error(int sqlstate, int failure)
 }
 
 void
-syn_function_failed(int failure)
+syn_function_failed(int failure, const char *reason)
 {
 	int			sqlstate = geterrcode();
 
@@ -46,7 +46,7 @@ syn_function_failed(int failure)
 	FlushErrorState();
 	ereport(ERROR,
 			(errcode(failure),
-			 errmsg("scope evaluation failed: the function raised an error"),
-			 errdetail("Its SQLSTATE is %s.", unpack_sql_state(sqlstate))));
+			 errmsg("scope evaluation failed: %s", reason),
+			 errdetail("SQLSTATE %s", unpack_sql_state(sqlstate))));
 	pg_unreachable();
 }

@@ -19,7 +19,7 @@
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
-#include "utils/syscache.h"
+#include "utils/uuid.h"
 
 #include "errcodes.h"
 #include "membership.h"
@@ -32,7 +32,8 @@ typedef struct Evaluation
 {
 	DestReceiver receiver;		/* must be first */
 	Membership *membership;
-	ArrayType  *keys;
+	ArrayType  *keys;			/* of the key's type */
+	int			nkeys;
 	bool		sorted;
 	bool		out_of_order;	/* rows of one key did not come together */
 	int64		ord;			/* key whose scopes are being collected; 0: none yet */
@@ -103,20 +104,6 @@ receiver_nothing(DestReceiver *self)
 {
 }
 
-/* "pg_catalog"."type"; of the built-in types of keys. */
-static char *
-builtin_type_name(Oid type)
-{
-	HeapTuple	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
-	char	   *name;
-
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for type %u", type);
-	name = quote_qualified_identifier("pg_catalog", NameStr(((Form_pg_type) GETSTRUCT(tuple))->typname));
-	ReleaseSysCache(tuple);
-	return name;
-}
-
 static SPIPlanPtr
 prepare(const char *query, Oid argument)
 {
@@ -146,12 +133,6 @@ execute(Evaluation *ev, SPIPlanPtr plan, Oid type, Datum argument)
 		elog(ERROR, "could not execute the evaluation: %s", SPI_result_code_string(rc));
 }
 
-static int
-count_keys(const Evaluation *ev)
-{
-	return ArrayGetNItems(ARR_NDIM(ev->keys), ARR_DIMS(ev->keys));
-}
-
 /* All keys in one query. Runs as the function's owner. */
 static void
 evaluate_set(void *arg)
@@ -159,17 +140,16 @@ evaluate_set(void *arg)
 	Evaluation *ev = arg;
 	Membership *m = ev->membership;
 	SPIPlanPtr *plan = ev->sorted ? &m->sorted_plan : &m->set_plan;
+	Oid			array_type = get_array_type(m->key_type);
 
-	(void) set_config_option("plan_cache_mode", count_keys(ev) >= CUSTOM_PLAN_KEYS ? "force_custom_plan" : "force_generic_plan",
+	(void) set_config_option("plan_cache_mode", ev->nkeys >= CUSTOM_PLAN_KEYS ? "force_custom_plan" : "force_generic_plan",
 							 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 	SPI_connect();
 	if (*plan == NULL)
-		*plan = prepare(psprintf("SELECT k.ord, f.scope FROM pg_catalog.unnest($1::%s) WITH ORDINALITY k(key, ord), "
-								 "LATERAL %s(k.key) f(scope)%s",
-								 builtin_type_name(get_array_type(m->key_type)), syn_function_name(m->twin),
-								 ev->sorted ? " ORDER BY k.ord" : ""),
-						TEXTARRAYOID);
-	execute(ev, *plan, TEXTARRAYOID, PointerGetDatum(ev->keys));
+		*plan = prepare(psprintf("SELECT k.ord, f.scope FROM pg_catalog.unnest($1) WITH ORDINALITY k(key, ord), LATERAL %s(k.key) f(scope)%s",
+								 syn_function_name(m->twin), ev->sorted ? " ORDER BY k.ord" : ""),
+						array_type);
+	execute(ev, *plan, array_type, PointerGetDatum(ev->keys));
 	SPI_finish();
 }
 
@@ -179,19 +159,21 @@ evaluate_calls(void *arg)
 {
 	Evaluation *ev = arg;
 	Membership *m = ev->membership;
+	int16		len;
+	bool		byval;
+	char		align;
 	Datum	   *keys;
-	int			n;
 
 	SPI_connect();
 	if (m->call_plan == NULL)
-		m->call_plan = prepare(psprintf("SELECT 0::pg_catalog.int8, f.scope FROM %s($1::%s) f(scope)",
-										syn_function_name(m->function), builtin_type_name(m->key_type)),
-							   TEXTOID);
-	deconstruct_array(ev->keys, TEXTOID, -1, false, TYPALIGN_INT, &keys, NULL, &n);
-	for (int i = 0; i < n; i++)
+		m->call_plan = prepare(psprintf("SELECT 0::pg_catalog.int8, f.scope FROM %s($1) f(scope)", syn_function_name(m->function)),
+							   m->key_type);
+	get_typlenbyvalalign(m->key_type, &len, &byval, &align);
+	deconstruct_array(ev->keys, m->key_type, len, byval, align, &keys, NULL, NULL);
+	for (int i = 0; i < ev->nkeys; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		execute(ev, m->call_plan, TEXTOID, keys[i]);
+		execute(ev, m->call_plan, m->key_type, keys[i]);
 		ev->ord = i + 1;
 		flush_key(ev);
 		ev->ord = 0;
@@ -263,9 +245,76 @@ evaluate(Evaluation *ev)
 	}
 	PG_CATCH();
 	{
-		syn_function_failed(SYNCHRO_ERR_EVALUATION_FAILED);
+		syn_function_failed(SYNCHRO_ERR_EVALUATION_FAILED, "the membership function raised an error");
 	}
 	PG_END_TRY();
+}
+
+/* The form that fences use; much faster than the input function. */
+static bool
+parse_uuid(Datum key, Datum *out)
+{
+	text	   *value = DatumGetTextPP(key);
+	const unsigned char *str = (unsigned char *) VARDATA_ANY(value);
+	pg_uuid_t  *uuid;
+
+	if (VARSIZE_ANY_EXHDR(value) != 36)
+		return false;
+	uuid = palloc0(sizeof(pg_uuid_t));
+	for (int i = 0, digit = 0; i < 36; i++)
+	{
+		unsigned char c = str[i];
+
+		if (i == 8 || i == 13 || i == 18 || i == 23)
+		{
+			if (c != '-')
+				return false;
+			continue;
+		}
+		if (c >= '0' && c <= '9')
+			c -= '0';
+		else if (c >= 'a' && c <= 'f')
+			c -= 'a' - 10;
+		else
+			return false;
+		uuid->data[digit / 2] |= digit % 2 ? c : c << 4;
+		digit++;
+	}
+	*out = UUIDPGetDatum(uuid);
+	return true;
+}
+
+/* Keys of the relation's key type, which is built in. */
+static void
+read_keys(Evaluation *ev, ArrayType *texts)
+{
+	Oid			type = ev->membership->key_type;
+	Oid			input;
+	Oid			input_param;
+	FmgrInfo	function;
+	Datum	   *keys;
+	int16		len;
+	bool		byval;
+	char		align;
+
+	if (ARR_NDIM(texts) > 1 || array_contains_nulls(texts))
+		ereport(ERROR, (errcode(SYNCHRO_ERR_INVALID_PARAMETER), errmsg("keys are a list without nulls")));
+	deconstruct_array(texts, TEXTOID, -1, false, TYPALIGN_INT, &keys, NULL, &ev->nkeys);
+	getTypeInputInfo(type, &input, &input_param);
+	fmgr_info(input, &function);
+	PG_TRY();
+	{
+		for (int i = 0; i < ev->nkeys; i++)
+			if (type != UUIDOID || !parse_uuid(keys[i], &keys[i]))
+				keys[i] = InputFunctionCall(&function, TextDatumGetCString(keys[i]), input_param, -1);
+	}
+	PG_CATCH();
+	{
+		syn_function_failed(SYNCHRO_ERR_EVALUATION_FAILED, "a key is not of the key's type");
+	}
+	PG_END_TRY();
+	get_typlenbyvalalign(type, &len, &byval, &align);
+	ev->keys = construct_array(keys, ev->nkeys, type, len, byval, align);
 }
 
 PG_FUNCTION_INFO_V1(synchro_evaluate_membership);
@@ -279,9 +328,6 @@ synchro_evaluate_membership(PG_FUNCTION_ARGS)
 	Membership *m;
 
 	InitMaterializedSRF(fcinfo, 0);
-	ev->keys = PG_GETARG_ARRAYTYPE_P(2);
-	if (ARR_NDIM(ev->keys) > 1 || array_contains_nulls(ev->keys))
-		ereport(ERROR, (errcode(SYNCHRO_ERR_INVALID_PARAMETER), errmsg("keys are a list without nulls")));
 	ev->membership = m = membership_get(PG_GETARG_INT32(0), PG_GETARG_INT64(1));
 	ev->result = rsinfo->setResult;
 	ev->result_desc = rsinfo->setDesc;
@@ -293,7 +339,8 @@ synchro_evaluate_membership(PG_FUNCTION_ARGS)
 	scope_set_init(&ev->scopes, SYNCHRO_ERR_EVALUATION_FAILED, m->single_scope ? 1 : m->max_fanout,
 				   m->single_scope ? "a row of a single_scope table has more than one scope"
 				   : "a row has more scopes than max_scope_fanout", false);
-	if (count_keys(ev) > 0)
+	read_keys(ev, PG_GETARG_ARRAYTYPE_P(2));
+	if (ev->nkeys > 0)
 		evaluate(ev);
 	return (Datum) 0;
 }

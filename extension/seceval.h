@@ -75,6 +75,6 @@ extern void syn_evaluation_failed(int sqlstate, const char *reason) pg_attribute
 extern bool syn_is_function_error(int sqlstate, int failure);
 
 /* In PG_CATCH: a failure for the function's own errors; all others go on as they are. */
-extern void syn_function_failed(int failure) pg_attribute_noreturn();
+extern void syn_function_failed(int failure, const char *reason) pg_attribute_noreturn();
 
 #endif							/* SYNCHRO_SECEVAL_H */
