@@ -35,17 +35,17 @@ static const char *const pinned_settings[][2] = {
 };
 
 void
+syn_set_option(const char *name, const char *value)
+{
+	if (strcmp(GetConfigOption(name, false, false), value) != 0)
+		(void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+}
+
+void
 syn_pin_settings(void)
 {
 	for (int i = 0; i < lengthof(pinned_settings); i++)
-	{
-		const char *name = pinned_settings[i][0];
-		const char *value = pinned_settings[i][1];
-		const char *current = GetConfigOption(name, false, false);
-
-		if (strcmp(current, value) != 0)
-			(void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-	}
+		syn_set_option(pinned_settings[i][0], pinned_settings[i][1]);
 }
 
 /* When an error leaves body, ending the (sub)transaction undoes steps 1 to 3. */

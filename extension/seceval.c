@@ -17,7 +17,6 @@
 #include "nodes/execnodes.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
-#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/uuid.h"
 
@@ -26,7 +25,18 @@
 #include "seceval.h"
 
 /* From this many keys on, a plan made for the very keys is worth its planning. */
-#define CUSTOM_PLAN_KEYS 1000
+#define MANY_KEYS 1000
+
+/*
+ * For few keys the plan is made once, perhaps while the projection is still empty, and kept: it must reach rows by index, however small
+ * the tables were.
+ */
+static const char *const few_keys_settings[][2] = {
+	{"plan_cache_mode", "force_generic_plan"},
+	{"enable_seqscan", "off"},
+	{"enable_hashjoin", "off"},
+	{"enable_mergejoin", "off"},
+};
 
 typedef struct Evaluation
 {
@@ -142,8 +152,11 @@ evaluate_set(void *arg)
 	SPIPlanPtr *plan = ev->sorted ? &m->sorted_plan : &m->set_plan;
 	Oid			array_type = get_array_type(m->key_type);
 
-	(void) set_config_option("plan_cache_mode", ev->nkeys >= CUSTOM_PLAN_KEYS ? "force_custom_plan" : "force_generic_plan",
-							 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	if (ev->nkeys >= MANY_KEYS)
+		syn_set_option("plan_cache_mode", "force_custom_plan");
+	else
+		for (int i = 0; i < lengthof(few_keys_settings); i++)
+			syn_set_option(few_keys_settings[i][0], few_keys_settings[i][1]);
 	SPI_connect();
 	if (*plan == NULL)
 		*plan = prepare(psprintf("SELECT k.ord, f.scope FROM pg_catalog.unnest($1) WITH ORDINALITY k(key, ord), LATERAL %s(k.key) f(scope)%s",
@@ -252,15 +265,14 @@ evaluate(Evaluation *ev)
 
 /* The form that fences use; much faster than the input function. */
 static bool
-parse_uuid(Datum key, Datum *out)
+parse_uuid(Datum key, pg_uuid_t *uuid)
 {
 	text	   *value = DatumGetTextPP(key);
 	const unsigned char *str = (unsigned char *) VARDATA_ANY(value);
-	pg_uuid_t  *uuid;
 
 	if (VARSIZE_ANY_EXHDR(value) != 36)
 		return false;
-	uuid = palloc0(sizeof(pg_uuid_t));
+	memset(uuid, 0, sizeof(pg_uuid_t));
 	for (int i = 0, digit = 0; i < 36; i++)
 	{
 		unsigned char c = str[i];
@@ -280,7 +292,6 @@ parse_uuid(Datum key, Datum *out)
 		uuid->data[digit / 2] |= digit % 2 ? c : c << 4;
 		digit++;
 	}
-	*out = UUIDPGetDatum(uuid);
 	return true;
 }
 
@@ -293,6 +304,7 @@ read_keys(Evaluation *ev, ArrayType *texts)
 	Oid			input_param;
 	FmgrInfo	function;
 	Datum	   *keys;
+	pg_uuid_t  *uuids;
 	int16		len;
 	bool		byval;
 	char		align;
@@ -300,13 +312,18 @@ read_keys(Evaluation *ev, ArrayType *texts)
 	if (ARR_NDIM(texts) > 1 || array_contains_nulls(texts))
 		ereport(ERROR, (errcode(SYNCHRO_ERR_INVALID_PARAMETER), errmsg("keys are a list without nulls")));
 	deconstruct_array(texts, TEXTOID, -1, false, TYPALIGN_INT, &keys, NULL, &ev->nkeys);
+	uuids = type == UUIDOID ? palloc(sizeof(pg_uuid_t) * Max(ev->nkeys, 1)) : NULL;
 	getTypeInputInfo(type, &input, &input_param);
 	fmgr_info(input, &function);
 	PG_TRY();
 	{
 		for (int i = 0; i < ev->nkeys; i++)
-			if (type != UUIDOID || !parse_uuid(keys[i], &keys[i]))
+		{
+			if (uuids && parse_uuid(keys[i], &uuids[i]))
+				keys[i] = UUIDPGetDatum(&uuids[i]);
+			else
 				keys[i] = InputFunctionCall(&function, TextDatumGetCString(keys[i]), input_param, -1);
+		}
 	}
 	PG_CATCH();
 	{

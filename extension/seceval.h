@@ -18,8 +18,9 @@ typedef void (*SynRestrictedBody) (void *arg);
 /* Runs body as the role, security-restricted, with pinned settings. */
 extern void syn_restricted_call(Oid role, SynRestrictedBody body, void *arg);
 
-/* Pins settings until the caller ends the GUC nest level. */
+/* Until the caller ends the GUC nest level. */
 extern void syn_pin_settings(void);
+extern void syn_set_option(const char *name, const char *value);
 
 /* --- funcdef.c: identity of functions --- */
 
