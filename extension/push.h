@@ -88,6 +88,7 @@ typedef struct PushMutation
 	const JcsNode *pk;
 	const JcsNode *columns;		/* NULL: none */
 	char	   *base_version;	/* NULL for an insert */
+	const char *column;			/* whose value is being converted */
 
 	/* outcome */
 	bool		stale;			/* the row changed under us: the round must be repeated */

@@ -27,21 +27,37 @@ PG_FUNCTION_INFO_V1(synchro_push_apply);
 #define PUSH_WAIT_MS 5000
 #define PUSH_ROUNDS 8
 
-/* A round in a subtransaction of its own. */
+/* A round in a subtransaction of its own, which an error must not leave open: callers with an exception block end theirs. */
 static PushRound
 run_round(PushBatch *batch)
 {
 	MemoryContext caller = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
-	PushRound	result;
+	volatile PushRound result = PUSH_ROUND_STALE;
 
 	BeginInternalSubTransaction(NULL);
 	MemoryContextSwitchTo(caller);
-	result = push_round(batch);
-	if (result == PUSH_ROUND_KEEP)
-		ReleaseCurrentSubTransaction();
-	else
+	PG_TRY();
+	{
+		result = push_round(batch);
+		if (result == PUSH_ROUND_KEEP)
+			ReleaseCurrentSubTransaction();
+		else
+			RollbackAndReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		MemoryContextSwitchTo(caller);
+		error = CopyErrorData();
+		FlushErrorState();
 		RollbackAndReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(caller);
+		CurrentResourceOwner = owner;
+		ReThrowError(error);
+	}
+	PG_END_TRY();
 	MemoryContextSwitchTo(caller);
 	CurrentResourceOwner = owner;
 	return result;

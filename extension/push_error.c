@@ -83,10 +83,10 @@ push_error_outcome(ErrorData *error, bool application, PushMutation *m)
 		ReThrowError(error);
 	m->code = rule->code;
 	m->message = rule->message;
-	if (error->constraint_name)
+	if (error->constraint_name && error->constraint_name[0])
 		m->message = psprintf("%s: %s", rule->message, bounded(error->constraint_name));
-	else if (error->column_name)
-		m->message = psprintf("%s: %s", rule->message, bounded(error->column_name));
+	else if (error->column_name || m->column)
+		m->message = psprintf("%s: %s", rule->message, bounded(error->column_name ? error->column_name : m->column));
 }
 
 /* Is the violated constraint the primary key of the relation, or of a partition of it? */

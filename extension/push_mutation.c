@@ -15,14 +15,21 @@ static bool
 write_insert(PushBatch *batch, PushMutation *m, Datum *values, char *nulls)
 {
 	const char *version;
+	TransactionId xmin;
+	char		op;
 
 	if (!push_insert(batch, m, values, nulls))
 		push_reject(m, PUSH_POLICY_REJECTED, "the application suppressed the write");
 	/* a delete of that identity may have been open until our insert waited for it, so this comes after, under a new snapshot */
 	else if ((version = push_tombstone(m->row)) != NULL)
 	{
-		push_reject(m, PUSH_ROW_DELETED, "the row is deleted");
-		m->server_version = version;
+		if (push_last_fence(m->row, &op, &xmin) && op == 'D')
+			push_reject(m, PUSH_POLICY_REJECTED, "the application removed the row");
+		else
+		{
+			push_reject(m, PUSH_ROW_DELETED, "the row is deleted");
+			m->server_version = version;
+		}
 	}
 	return m->code == NULL;
 }
@@ -76,7 +83,7 @@ write_mutation(PushBatch *batch, PushMutation *m)
 	(void) set_config_option("synchro.user_id", batch->user_id, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false);
 	if (!push_values(batch, m, values, nulls))
 	{
-		push_reject(m, PUSH_VALIDATION_FAILED, "a value is not a canonical value of its field");
+		push_reject(m, PUSH_VALIDATION_FAILED, psprintf("a value is not a canonical value of its field: %s", m->column));
 		return false;
 	}
 	if (m->op == PUSH_INSERT)
@@ -84,7 +91,7 @@ write_mutation(PushBatch *batch, PushMutation *m)
 	if (!lock_and_compare(batch, m))
 		return false;
 	if (!(m->op == PUSH_UPDATE ? push_update(batch, m, values, nulls) : push_delete(batch, m)))
-		push_reject(m, PUSH_POLICY_REJECTED, "the application suppressed the write");
+		push_reject(m, PUSH_POLICY_REJECTED, "a policy or the application suppressed the write");
 	return m->code == NULL;
 }
 
@@ -179,6 +186,7 @@ static void
 forget_outcome(PushMutation *m)
 {
 	m->stale = false;
+	m->column = NULL;
 	m->code = m->message = m->server_version = NULL;
 	m->server_row = m->row_checksum = NULL;
 }

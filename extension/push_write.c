@@ -63,8 +63,9 @@ push_select(PushBatch *batch, PushRow *row, PushSelect mode, PushImage *image)
 		appendStringInfo(&sql, "t.%s IS NOT NULL", rel->deleted);
 	else
 		appendStringInfoString(&sql, "false");
-	appendStringInfo(&sql, "%s FROM %s AS t WHERE t.%s OPERATOR(pg_catalog.=) $1%s", mode == PUSH_READ ? ", t" : "",
-					 rel->source, rel->key->name,
+	if (mode == PUSH_READ)
+		appendStringInfo(&sql, ", t.*::%s", rel->source);	/* "t" alone could be a column */
+	appendStringInfo(&sql, " FROM %s AS t WHERE t.%s OPERATOR(pg_catalog.=) $1%s", rel->source, rel->key->name,
 					 mode == PUSH_LOCK_UPDATE ? " FOR NO KEY UPDATE OF t" : mode == PUSH_LOCK_DELETE ? " FOR UPDATE OF t" : "");
 
 	found = exec_as_writer(batch, sql.data, 1, &rel->key->typid, &row->key, NULL) == 1;
@@ -75,9 +76,8 @@ push_select(PushBatch *batch, PushRow *row, PushSelect mode, PushImage *image)
 		image->row = (Datum) 0;
 		if (mode == PUSH_READ)
 		{
-			/* a column named like the alias would have hidden the row */
 			if (TupleDescAttr(SPI_tuptable->tupdesc, 2)->atttypid != rel->rowtype)
-				elog(ERROR, "a column hides its row");
+				elog(ERROR, "a row is not of its table's type");
 			image->row = datumCopy(push_column(0, 3, NULL), false, -1);
 		}
 	}
@@ -170,10 +170,13 @@ push_values(PushBatch *batch, PushMutation *m, Datum *values, char *nulls)
 	for (int i = 0; m->columns && i < m->columns->len && valid; i++)
 	{
 		const JcsMember *member = &m->columns->u.members[i];
+		PushColumn *column = find_column(m->rel, member->name, member->namelen);
 
-		valid = input_value(batch, find_column(m->rel, member->name, member->namelen), member->value,
-							&values[i + 1], &nulls[i + 1]);
+		m->column = column->field->column;
+		valid = input_value(batch, column, member->value, &values[i + 1], &nulls[i + 1]);
 	}
+	if (valid)
+		m->column = NULL;
 	push_leave(batch, &saved);
 	AtEOXact_GUC(false, nest);
 	return valid;

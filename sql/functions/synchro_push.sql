@@ -17,9 +17,13 @@ DECLARE
 BEGIN
   PERFORM synchro._push_guard();
   v_client := synchro._open_request('push', p_user_id, p_request);
-  v_fingerprint := synchro._batch_fingerprint(p_user_id, p_request::json);
   SELECT r.batch_id, r.atomic IS NOT NULL AS atomic, r.client_generation, r.schema, r.mutations INTO v_request
     FROM json_to_record(p_request::json) AS r(batch_id uuid, atomic boolean, client_generation bigint, schema json, mutations json);
+  IF v_request.client_generation IS NULL THEN
+    -- no fingerprint, hence nothing to replay: the gate refuses it
+    PERFORM synchro._check_gates(v_client, NULL, v_request.schema);
+  END IF;
+  v_fingerprint := synchro._batch_fingerprint(p_user_id, p_request::json);
 
   -- Claim the ledger entry or replay what it holds; the gates come after.
   INSERT INTO synchro.push_batch (client_no, batch_id, fingerprint, atomic)
