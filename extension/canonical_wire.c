@@ -261,6 +261,9 @@ syn_wire_to_text(SynType type, Oid target, int32 typmod, const JcsNode *node, ch
 	*out = NULL;
 	if (value.isnull)
 		return true;
+	/* the input functions of these two cut what is too long */
+	if (type == SYN_STRING && ((base == NAMEOID && value.len >= NAMEDATALEN) || (base == CHAROID && value.len > 1)))
+		return false;
 
 	initStringInfo(&buf);
 	switch (type)

@@ -33,7 +33,7 @@ LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'synchro_key_jso
 -- Digest and number of the live entries of a scope under a manifest, over the relations that the manifest describes.
 CREATE FUNCTION synchro._scope_digest(p_scope_no bigint, p_schema_version bigint, p_scope_id text)
 RETURNS TABLE (digest text, cardinality bigint)
-LANGUAGE c STABLE STRICT ROWS 1 COST 10000 AS 'MODULE_PATHNAME', 'synchro_scope_digest';
+LANGUAGE c STABLE STRICT ROWS 1 COST 10000 SET jit = off AS 'MODULE_PATHNAME', 'synchro_scope_digest';
 
 -- Text for the input function of p_target of a JSON value in canonical wire form; JSON null gives NULL. p_target and p_typmod are
 -- the column's: an array column needs its type, a decimal that does not fit numeric(p, s) is refused. Errors: 22P02.

@@ -37,5 +37,8 @@ FROM (VALUES ('[1,null,-3]', 'int4[]'::regtype), ('[]', 'int4[]'), ('["a,b","",n
   ('["AP8",""]', 'bytea[]'), ('["(1,1),(0,0)","(3,3),(2,2)"]', 'box[]')) v(j, t);
 SELECT j, wire('json', to_json(j)::text, 'int4[]') FROM unnest(ARRAY['[1.5]', '["1"]', '{}', '1', '[[1]]', '[ 1]', '[2147483648]']) j;
 
+-- What an input function would cut is refused.
+SELECT wire('string', to_json(repeat('x', n))::text, 'name') AS name, wire('string', to_json(repeat('x', n / 62))::text, '"char"') AS "char" FROM unnest(ARRAY[63, 64, 124]) n;
+
 SELECT synchro._wire_value('number', '1');
 ROLLBACK;
