@@ -72,6 +72,32 @@ check_publication(Oid pubid)
 	ReleaseSysCache(tuple);
 }
 
+/* The publication, made if it is absent. */
+static Oid
+ensure_publication(void)
+{
+	Oid			pubid = get_publication_oid(synchro_publication_name, true);
+
+	if (OidIsValid(pubid))
+		check_publication(pubid);
+	else
+	{
+		create_publication();
+		pubid = get_publication_oid(synchro_publication_name, false);
+	}
+	return pubid;
+}
+
+PG_FUNCTION_INFO_V1(synchro_ensure_publication);
+
+/* _create_publication() void: a slot must not be older than the publication, or its first change cannot be decoded. */
+Datum
+synchro_ensure_publication(PG_FUNCTION_ARGS)
+{
+	ensure_publication();
+	PG_RETURN_VOID();
+}
+
 PG_FUNCTION_INFO_V1(synchro_publish);
 
 /* _publish(relation oid) void */
@@ -80,15 +106,8 @@ synchro_publish(PG_FUNCTION_ARGS)
 {
 	Oid			relid = PG_GETARG_OID(0);
 	Relation	rel = table_open(relid, ShareUpdateExclusiveLock);	/* no rename between here and there */
-	Oid			pubid = get_publication_oid(synchro_publication_name, true);
+	Oid			pubid = ensure_publication();
 
-	if (!OidIsValid(pubid))
-	{
-		create_publication();
-		pubid = get_publication_oid(synchro_publication_name, false);
-	}
-	else
-		check_publication(pubid);
 	if (!SearchSysCacheExists2(PUBLICATIONRELMAP, ObjectIdGetDatum(relid), ObjectIdGetDatum(pubid)))
 	{
 		AlterPublicationStmt *stmt = makeNode(AlterPublicationStmt);

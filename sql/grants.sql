@@ -74,6 +74,6 @@ GRANT INSERT, UPDATE, DELETE ON synchro.scope, synchro.scope_entry, synchro.mani
 GRANT UPDATE ON synchro.progress TO synchro_worker;
 GRANT SELECT, DELETE ON synchro.push_fence TO synchro_worker;
 GRANT EXECUTE ON FUNCTION synchro._row_digest(int, bigint, record, text), synchro._key_bytes(text, text), synchro._key_text(text, bytea),
-  synchro._stream_identity(), synchro._fence_key() TO synchro_worker;
+  synchro._stream_identity(), synchro._fence_key(), synchro._ensure_publication() TO synchro_worker;
 GRANT EXECUTE ON FUNCTION synchro._evaluate_membership(int, bigint, text[]) TO synchro_worker;
 GRANT EXECUTE ON FUNCTION synchro._baseline(int, bigint), synchro._remove_triggers(oid) TO synchro_worker;

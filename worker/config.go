@@ -14,6 +14,15 @@ type Config struct {
 	Wake        <-chan struct{}
 	// Wake ticks when there is something to look at before the next timer: a registration, a compaction request, new
 	// limits. Ticks are coalesced. May be nil.
+	TempDir string                   // for transactions that do not fit into memory; empty: the system's
+	Fail    func(point string) error // for tests: an error makes the core fail at a named point; may be nil
+}
+
+func (c Config) failAt(point string) error {
+	if c.Fail == nil {
+		return nil
+	}
+	return c.Fail(point)
 }
 
 // Limits are the settings of the same name (docs/configuration.md), all positive.

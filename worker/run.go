@@ -2,22 +2,56 @@ package worker
 
 import (
 	"context"
-	"fmt"
+	"errors"
+	"time"
 
-	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pglogrepl"
+
+	"synchro/internal/rescue"
 )
 
-// Run serves the database until ctx ends (it then returns nil) or something fails; the caller decides about retrying.
+// Pauses after a transient failure, and how many in a row are met here before the caller may look for another way in.
+const (
+	minPause    = 50 * time.Millisecond
+	maxPause    = 2 * time.Second
+	maxFailures = 5
+)
+
+// Run serves the database until ctx ends (it then returns nil) or fails in a way that its caller should know of; trying
+// again is right. A transaction that cannot be materialized blocks and is waited for in here; broken connections are
+// made anew.
 func Run(ctx context.Context, cfg Config, report func(State)) error {
-	report(Connecting)
-	conn, err := pgx.Connect(ctx, cfg.Conninfo)
-	if err != nil {
-		return fmt.Errorf("connecting: %w", err)
+	var single pglogrepl.LSN
+	failures := 0
+	for {
+		s := &session{cfg: cfg, report: report, single: single}
+		err := s.run(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if s.streamed > time.Second {
+			failures = 0
+		}
+		var again *replay
+		var panicked *rescue.PanicError
+		var refused *refusal
+		switch {
+		case err == nil: // a block was lifted
+			single, failures = max(single, s.single), 0
+		case errors.As(err, &again):
+			single = max(single, again.until)
+		case errors.As(err, &panicked), errors.As(err, &refused), !transient(err):
+			return err
+		default:
+			if failures++; failures > maxFailures {
+				return err
+			}
+			report(Connecting)
+			select {
+			case <-time.After(min(minPause<<failures, maxPause)):
+			case <-ctx.Done():
+				return nil
+			}
+		}
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	report(Streaming)
-	if _, err := conn.WaitForNotification(ctx); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("waiting: %w", err)
-	}
-	return nil
 }

@@ -27,6 +27,12 @@ COMMENT ON FUNCTION synchro._publish(oid) IS
   'Adds the relation to publication synchro.publication_name, which is created when absent. Errors: invalid_configuration for a '
   'publication that is not ours, is FOR ALL TABLES or lacks an operation. Locks: SHARE UPDATE EXCLUSIVE on the relation.';
 
+CREATE FUNCTION synchro._create_publication() RETURNS void LANGUAGE c VOLATILE STRICT
+SET search_path = pg_catalog, synchro, pg_temp
+AS 'MODULE_PATHNAME', 'synchro_ensure_publication';
+COMMENT ON FUNCTION synchro._create_publication() IS
+  'Creates publication synchro.publication_name if it is absent. Errors: those of _publish.';
+
 CREATE FUNCTION synchro._unpublish(p_relation oid) RETURNS void LANGUAGE c VOLATILE STRICT
 SET search_path = pg_catalog, synchro, pg_temp
 AS 'MODULE_PATHNAME', 'synchro_unpublish';

@@ -13,6 +13,7 @@ CREATE TABLE synchro.progress (
   commit_lsn          pg_lsn NOT NULL,     -- commit record of the last materialized transaction
   end_lsn             pg_lsn NOT NULL,     -- its end: a transaction is already done when its commit LSN is below
   seen_lsn            pg_lsn NOT NULL,     -- everything below is materialized (markers, keepalives)
+  start_lsn           pg_lsn NOT NULL DEFAULT '0/0', -- consistent point of the slot: the stream generation starts here
   committed_at        timestamptz,         -- commit time of that transaction at the source
   ignored_messages    bigint NOT NULL DEFAULT 0,
   heartbeat_at        timestamptz NOT NULL

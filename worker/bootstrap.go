@@ -1,0 +1,136 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pglogrepl"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+func quoteIdent(s string) string   { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
+func quoteLiteral(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+
+// bootstrap makes the slot and, under the snapshot that it begins with, the materialized state of what was registered
+// before. It is repeated from the start until progress names the slot: a slot of our name that it does not name is a
+// leftover of a try that died.
+func (s *session) bootstrap(ctx context.Context) error {
+	s.report("bootstrapping")
+	if _, err := query(ctx, s.side, "SELECT synchro._ensure_publication()"); err != nil {
+		return fmt.Errorf("making the publication: %w", err)
+	}
+	slot, err := loadSlot(ctx, s.side, s.cfg.Slot)
+	switch {
+	case err != nil:
+		return err
+	case slot.exists && !slot.ours:
+		return errSlotForeign
+	case slot.active:
+		return errSlotActive
+	case slot.exists:
+		if err := pglogrepl.DropReplicationSlot(ctx, s.stream, quoteIdent(s.cfg.Slot), pglogrepl.DropReplicationSlotOptions{}); err != nil {
+			return fmt.Errorf("dropping an unfinished slot: %w", err)
+		}
+	}
+	made, err := pglogrepl.CreateReplicationSlot(ctx, s.stream, quoteIdent(s.cfg.Slot), "pgoutput",
+		pglogrepl.CreateReplicationSlotOptions{Mode: pglogrepl.LogicalReplication, SnapshotAction: "EXPORT_SNAPSHOT"})
+	if err != nil {
+		return fmt.Errorf("creating the slot: %w", err)
+	}
+	start, err := pglogrepl.ParseLSN(made.ConsistentPoint)
+	if err != nil {
+		return err
+	}
+	generation, err := s.baseline(ctx, made.SnapshotName, start)
+	if err != nil {
+		return err
+	}
+	if err := s.fail("baselined"); err != nil {
+		return err
+	}
+	// A first transaction may commit exactly at the consistent point: what is materialized is what committed below it.
+	if _, err := query(ctx, s.side, `UPDATE synchro.progress
+   SET slot_name = $1, registry_generation = $2::text::int8,
+       schema_version = (SELECT g.schema_version FROM synchro.registry_generation g WHERE g.generation = $2::text::int8),
+       commit_lsn = $3::text::pg_lsn, end_lsn = $4::text::pg_lsn, seen_lsn = $4::text::pg_lsn, start_lsn = $4::text::pg_lsn,
+       heartbeat_at = clock_timestamp()
+ WHERE slot_name IS NULL AND stream_generation = $5::text::int8`,
+		s.cfg.Slot, itoa(generation), (start - 1).String(), start.String(), itoa(s.state.streamGeneration)); err != nil {
+		return fmt.Errorf("recording the slot: %w", err)
+	}
+	s.state, err = loadProgress(ctx, s.side)
+	return err
+}
+
+// baseline fills the projections and entries of the newest generation that the slot's snapshot sees.
+func (s *session) baseline(ctx context.Context, snapshot string, at pglogrepl.LSN) (generation int64, err error) {
+	for _, sql := range []string{"BEGIN ISOLATION LEVEL REPEATABLE READ", "SET TRANSACTION SNAPSHOT " + quoteLiteral(snapshot), "DELETE FROM synchro.scope_entry"} {
+		if _, err := query(ctx, s.apply, sql); err != nil {
+			return 0, fmt.Errorf("baseline: %w", err)
+		}
+	}
+	r, err := one(ctx, s.apply, "SELECT max(generation) FROM synchro.registry_generation WHERE schema_version IS NOT NULL")
+	if err != nil {
+		return 0, err
+	}
+	generation = r.int64(0)
+	reg, err := loadRegistry(ctx, s.apply, generation)
+	if err != nil {
+		return 0, err
+	}
+	for _, rel := range reg.ordered() {
+		if _, err := query(ctx, s.apply, "SELECT synchro._baseline($1::text::int4, $2::text::int8)", itoa(int64(rel.no)), itoa(generation)); err != nil {
+			return 0, &poison{class: classMaterialization, commitLSN: at, ordinal: -1, relNo: rel.no, err: err}
+		}
+		if err := admit(ctx, s.apply, rel, at-1, 0, s.cfg.Limits().BatchMaxRows, nil); err != nil {
+			return 0, err
+		}
+	}
+	_, err = query(ctx, s.apply, "COMMIT")
+	return generation, err
+}
+
+// admit makes the entries of all rows of a projection that has none yet, in chunks and in key order.
+func admit(ctx context.Context, conn *pgconn.PgConn, rel *relation, at pglogrepl.LSN, ordinal int64, size int, touched func(string)) error {
+	if rel.sql.admit == nil {
+		return nil
+	}
+	key := rel.sql.keyColumn().column()
+	cursor := fmt.Sprintf("DECLARE admit NO SCROLL CURSOR FOR SELECT %s::text FROM %s ORDER BY synchro._key_bytes('%s', %[1]s::text)", key, rel.sql.table(), rel.pkType)
+	if _, err := query(ctx, conn, cursor); err != nil {
+		return err
+	}
+	st := rel.sql.admit
+	if _, err := conn.Prepare(ctx, st.name, st.sql, nil); err != nil {
+		return err
+	}
+	for {
+		rows, err := query(ctx, conn, fmt.Sprintf("FETCH %d FROM admit", size))
+		if err != nil {
+			return err
+		}
+		if len(rows) == 0 {
+			break
+		}
+		keys := array{elem: oidText}
+		for _, r := range rows {
+			keys.text(r[0])
+		}
+		params := [][]byte{keys.param(), lsnParam(at), u64Param(uint64(ordinal))}
+		res := conn.ExecPrepared(ctx, st.name, params, binaryFormat(3), textFormat).Read()
+		if res.Err != nil {
+			return &failure{relNo: rel.no, err: res.Err}
+		}
+		if n := row(res.Rows[0]).int64(0); n != int64(len(rows)) {
+			return &failure{relNo: rel.no, err: errCount}
+		}
+		if touched != nil && res.Rows[0][1] != nil {
+			touched(string(res.Rows[0][1]))
+		}
+	}
+	if _, err := query(ctx, conn, "CLOSE admit"); err != nil {
+		return err
+	}
+	return conn.Deallocate(ctx, st.name)
+}
