@@ -170,3 +170,16 @@ func TestRowDigestDoesNotAllocate(t *testing.T) {
 		t.Errorf("%v allocations a row", n)
 	}
 }
+
+func TestNestingOfJSONIsBounded(t *testing.T) {
+	nested := func(n int) []byte { return []byte(strings.Repeat("[", n) + strings.Repeat("]", n)) }
+	if _, err := PortableJSON(nested(1000)); err != nil {
+		t.Errorf("1000: %v", err)
+	}
+	if _, err := PortableJSON(nested(1001)); !errors.Is(err, ErrValue) {
+		t.Errorf("1001: %v", err)
+	}
+	if CheckJSON(nested(1000)) != nil || CheckJSON(nested(1001)) == nil {
+		t.Error("the check has another bound")
+	}
+}

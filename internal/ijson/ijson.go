@@ -22,8 +22,9 @@ var (
 	ErrMissing      = errors.New("missing member")
 )
 
-// DefaultDepth bounds documents that carry no tighter limit of their own.
-const DefaultDepth = 10000
+// DefaultDepth bounds documents that have no tighter limit of their own, portable
+// json values among them.
+const DefaultDepth = 1000
 
 // Kind is the JSON type of a value.
 type Kind byte
