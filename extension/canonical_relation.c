@@ -18,6 +18,7 @@
 #include "utils/memutils.h"
 #include "utils/uuid.h"
 
+#include "actas.h"
 #include "canonical.h"
 #include "errcodes.h"
 
@@ -164,7 +165,10 @@ load_relation(const RelationKey *key)
 	RelationEntry *entry;
 	MemoryContext caller;
 	SynRelation rel;
+	SynActor	actor;
 
+	/* callers need the right to execute our functions, not one to read our tables */
+	syn_act_as(&actor, syn_owner());
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
 	if (!load_plan)
@@ -177,6 +181,7 @@ load_relation(const RelationKey *key)
 	}
 	if (SPI_execute_plan(load_plan, args, NULL, true, 0) != SPI_OK_SELECT)
 		elog(ERROR, "could not run the manifest query");
+	syn_act_back(&actor);
 	if (SPI_processed == 0)
 		ereport(ERROR,
 				(errcode(SYNCHRO_ERR_INVALID_PARAMETER),

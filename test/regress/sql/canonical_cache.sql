@@ -23,6 +23,18 @@ SELECT describe('int');
 SELECT synchro._row_json(9000003, 9000003, t) FROM t;
 ROLLBACK;
 
+-- The right to execute is enough: the caller needs none on our tables.
+BEGIN;
+SELECT describe('int');
+CREATE ROLE canonical_cache_reader;
+GRANT USAGE ON SCHEMA synchro, canonical_cache TO canonical_cache_reader;
+GRANT SELECT ON t TO canonical_cache_reader;
+GRANT EXECUTE ON FUNCTION synchro._row_json(int, bigint, record) TO canonical_cache_reader;
+SET LOCAL ROLE canonical_cache_reader;
+SELECT synchro._row_json(9000003, 9000003, t) FROM t;
+SELECT current_user;
+ROLLBACK;
+
 -- The extension is created again: nothing of the old one is used.
 BEGIN;
 SELECT describe('int');
