@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"synchro/examples/debian"
-	"synchro/internal/pgtest"
 )
 
 func main() {
@@ -55,7 +54,7 @@ func demo(ctx context.Context) error {
 	defer stack.stop()
 	say("start", time.Since(start), "a private PostgreSQL %s with worker and shim", stack.cluster.Installation().Major())
 
-	archive, err := loadArchive(ctx, stack.cluster)
+	archive, err := loadArchive(ctx, stack)
 	if err != nil {
 		return err
 	}
@@ -81,7 +80,7 @@ type archive struct {
 }
 
 // loadArchive fills the application's tables and registers them.
-func loadArchive(ctx context.Context, cluster *pgtest.Cluster) (*archive, error) {
+func loadArchive(ctx context.Context, s *stack) (*archive, error) {
 	begin := time.Now()
 	packages, err := debian.ReadArchive(ctx)
 	if err != nil {
@@ -94,7 +93,7 @@ func loadArchive(ctx context.Context, cluster *pgtest.Cluster) (*archive, error)
 	if a.sections, err = debian.TwoSections(packages); err != nil {
 		return nil, err
 	}
-	super, err := cluster.Conn(ctx, "", "")
+	super, err := s.cluster.Conn(ctx, "", "")
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +101,7 @@ func loadArchive(ctx context.Context, cluster *pgtest.Cluster) (*archive, error)
 	if err := debian.CreateSchema(ctx, super); err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
-	if a.conn, err = cluster.Conn(ctx, debian.Role, ""); err != nil {
+	if a.conn, err = s.cluster.Conn(ctx, debian.Role, ""); err != nil {
 		return nil, err
 	}
 	if err := debian.Load(ctx, a.conn, packages); err != nil {
@@ -118,5 +117,11 @@ func loadArchive(ctx context.Context, cluster *pgtest.Cluster) (*archive, error)
 		return nil, fmt.Errorf("register: %w", err)
 	}
 	say("register", time.Since(begin), "tables package and note, and who follows which section")
+
+	begin = time.Now()
+	if err := s.cluster.WaitReady(ctx, s.serve); err != nil {
+		return nil, err
+	}
+	say("activate", time.Since(begin), "the worker knows the scopes of every row")
 	return a, nil
 }
