@@ -1,6 +1,6 @@
 /*
  * push_apply.c
- *		Executes the mutations of one push (docs/architecture.md, "Versions in a push").
+ *		Executes the mutations of one push (docs/push.md).
  */
 #include "postgres.h"
 

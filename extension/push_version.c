@@ -1,6 +1,6 @@
 /*
  * push_version.c
- *		Which version a source row has (docs/architecture.md, "Versions in a push").
+ *		Which version a source row has (docs/push.md).
  *
  * No table maps rows to versions. The projection knows the version of the row version whose xmin it stores; a row written by a push
  * that is not materialized yet has a fence row with the exact xmin. A row version that neither explains was written directly and is
