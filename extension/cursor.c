@@ -46,6 +46,7 @@ typedef struct Cursor
 
 PG_FUNCTION_INFO_V1(synchro_cursor_sign);
 PG_FUNCTION_INFO_V1(synchro_cursor_open);
+PG_FUNCTION_INFO_V1(synchro_presented_cursors);
 
 static void
 append_text_member(StringInfo out, const char *name, Text value)
@@ -186,33 +187,83 @@ text_datum(Text value)
 	return PointerGetDatum(cstring_to_text_with_len(value.data, value.len));
 }
 
-/* _cursor_open(token text): its fields in the order of _cursor_sign's arguments, or NULL. */
-Datum
-synchro_cursor_open(PG_FUNCTION_ARGS)
+/* The fields in the order of _cursor_sign's arguments. */
+static void
+cursor_values(const Cursor *c, Datum *values)
+{
+	values[0] = LSNGetDatum(c->lsn);
+	values[1] = Int64GetDatum(c->event);
+	values[2] = Int32GetDatum(c->effect);
+	values[3] = Int64GetDatum(c->stream);
+	values[4] = text_datum(c->user);
+	values[5] = text_datum(c->client);
+	values[6] = Int64GetDatum(c->client_generation);
+	values[7] = text_datum(c->scope);
+	values[8] = text_datum(c->schema_hash);
+	values[9] = Int64GetDatum(c->membership);
+	values[10] = Int64GetDatum(c->retention);
+	values[11] = Int64GetDatum(c->issued);
+}
+
+/* Opens a token; false: not one of ours. */
+static bool
+open_cursor(const text *token, Cursor *c)
 {
 	const SynchroSecret *signer;
 	int			len;
-	char	   *payload = token_unseal("cursor", PG_GETARG_TEXT_PP(0), &len, &signer);
+	char	   *payload = token_unseal("cursor", token, &len, &signer);
+
+	return payload && read_cursor(payload, len, signer->key_id, c);
+}
+
+/* _cursor_open(token text): its fields, or NULL. */
+Datum
+synchro_cursor_open(PG_FUNCTION_ARGS)
+{
 	Cursor		c;
 	TupleDesc	desc;
 	Datum		values[NCOLUMNS];
 	bool		nulls[NCOLUMNS] = {false};
 
-	if (payload == NULL || !read_cursor(payload, len, signer->key_id, &c))
+	if (!open_cursor(PG_GETARG_TEXT_PP(0), &c))
 		PG_RETURN_NULL();
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "_cursor_open is declared wrongly");
-	values[0] = LSNGetDatum(c.lsn);
-	values[1] = Int64GetDatum(c.event);
-	values[2] = Int32GetDatum(c.effect);
-	values[3] = Int64GetDatum(c.stream);
-	values[4] = text_datum(c.user);
-	values[5] = text_datum(c.client);
-	values[6] = Int64GetDatum(c.client_generation);
-	values[7] = text_datum(c.scope);
-	values[8] = text_datum(c.schema_hash);
-	values[9] = Int64GetDatum(c.membership);
-	values[10] = Int64GetDatum(c.retention);
-	values[11] = Int64GetDatum(c.issued);
+	cursor_values(&c, values);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls)));
+}
+
+/*
+ * _presented_cursors(scopes json): a row for each member {"cursor": ...} of an object whose shape is checked: its name, whether
+ * there is a token, and the fields of the token, NULL when it is not one of ours.
+ */
+Datum
+synchro_presented_cursors(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	text	   *scopes = PG_GETARG_TEXT_PP(0);
+	JcsError	error;
+	JcsNode    *root = jcs_parse(text_to_cstring(scopes), VARSIZE_ANY_EXHDR(scopes), 0, &error);
+
+	if (root == NULL || root->kind != JCS_OBJECT)
+		elog(ERROR, "scopes are not an object");
+	InitMaterializedSRF(fcinfo, 0);
+	for (int i = 0; i < root->len; i++)
+	{
+		const JcsMember *member = &root->u.members[i];
+		const JcsNode *token = jcs_member(member->value, "cursor");
+		bool		presented = token && token->kind == JCS_STRING;
+		Datum		values[NCOLUMNS + 2];
+		bool		nulls[NCOLUMNS + 2] = {false};
+		Cursor		c;
+
+		values[0] = PointerGetDatum(cstring_to_text_with_len(member->name, member->namelen));
+		values[1] = BoolGetDatum(presented);
+		if (presented && open_cursor(cstring_to_text_with_len(token->u.str, token->len), &c))
+			cursor_values(&c, values + 2);
+		else
+			memset(nulls + 2, true, NCOLUMNS);
+		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+	}
+	return (Datum) 0;
 }

@@ -13,6 +13,15 @@ CREATE VIEW synchro.client_checkpoint AS
          CASE a.ack_kind WHEN 'generation_start' THEN -1 WHEN 'effect' THEN a.ack_effect ELSE 2147483647 END AS ack_effect
   FROM synchro.client_scope a;
 
+-- The tables of manifests: their ids, key, and where their rows are: column key_column, of key_type, of synchro_data.projection.
+CREATE VIEW synchro.synced_relation AS
+  SELECT f.schema_version, f.rel_no, r.table_id, f.type AS pk_type, f.field_id AS key_field_id, 'r_' || f.rel_no AS projection,
+         'c' || f.attnum AS key_column, c.storage_type AS key_type
+  FROM synchro.manifest_field f
+  JOIN synchro.relation r ON r.rel_no = f.rel_no
+  JOIN synchro.captured_column c ON c.rel_no = f.rel_no AND c.attnum = f.attnum
+  WHERE f.is_key;
+
 -- A valid cursor of a pull, in memory; scope_no and high_lsn are NULL before the scope's first effect.
 CREATE TYPE synchro.scope_cursor AS (scope_no bigint, scope_id text, lsn pg_lsn, event bigint, effect int,
                                      membership_generation bigint, retention_generation bigint, high_lsn pg_lsn);

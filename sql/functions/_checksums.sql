@@ -10,8 +10,9 @@ BEGIN
               LEFT JOIN synchro.scope_digest_cache k ON k.scope_no = c.scope_no AND k.schema_version = p_schema_version
                                                     AND k.high_lsn = c.high_lsn
              ORDER BY a.n OFFSET 0) s
-      -- In this order: sessions that compute several digests take turns without waiting for each other.
-      LEFT JOIN LATERAL synchro._cached_digest(s.scope_no, p_schema_version, s.scope_id, s.high_lsn) d ON s.digest IS NULL
-      LEFT JOIN LATERAL synchro._scope_digest(0, p_schema_version, s.scope_id) n ON s.scope_no IS NULL), '');
+      -- Strict functions: not called where an argument is NULL. In this order, so that sessions that compute several digests take
+      -- turns without waiting for each other.
+      LEFT JOIN LATERAL synchro._cached_digest(CASE WHEN s.digest IS NULL THEN s.scope_no END, p_schema_version, s.scope_id, s.high_lsn) d ON true
+      LEFT JOIN LATERAL synchro._scope_digest(CASE WHEN s.scope_no IS NULL THEN 0 END, p_schema_version, s.scope_id) n ON true), '');
 END
 $fn$;

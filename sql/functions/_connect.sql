@@ -30,9 +30,8 @@ BEGIN
   PERFORM synchro._check_stream(v_progress);
   SELECT m.* INTO STRICT v_manifest FROM synchro.manifest m WHERE m.schema_version = v_progress.schema_version;
   v_client := synchro._client_generation(v_client, p_user_id, v_request.client_id, v_request.client_generation);
-  SELECT a.* INTO v_assigned FROM synchro._reconcile_assignment(v_client) a;
-  SELECT a.* INTO v_action
-    FROM synchro._schema_action(v_schema.version, v_schema.hash, v_request.schema_reset, v_manifest.schema_version, v_assigned.o_scopes) a;
+  v_assigned := synchro._reconcile_assignment(v_client);
+  v_action := synchro._schema_action(v_schema.version, v_schema.hash, v_request.schema_reset, v_manifest.schema_version, v_assigned.o_scopes);
   v_updates := synchro._cursor_updates(v_client, v_request.known_scopes, v_assigned.o_scopes, v_progress, v_manifest.schema_hash,
     CASE WHEN v_action.o_action = 'unsupported' THEN 'none'
          WHEN v_request.client_generation <> v_client.client_generation OR v_action.o_reset THEN 'null' ELSE 'bridge' END, v_action.o_affected);

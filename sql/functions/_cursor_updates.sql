@@ -22,12 +22,12 @@ BEGIN
          string_agg(to_json(p.scope_id) || ':' || coalesce(to_json(p.replacement)::text, 'null'), ',' ORDER BY p.scope_id COLLATE "C")
            FILTER (WHERE p.scope_id = ANY (p_assigned) AND (p.old OR p.affected))
     INTO v_forged, v_updates
-    FROM (SELECT k.scope_id,
-                 k.token IS NULL OR coalesce((c.user_id, c.client_id, c.scope_id) = (p_client.user_id, p_client.client_id, k.scope_id), false)
-                   AS genuine,
+    FROM (SELECT c.presented_scope AS scope_id,
+                 NOT c.presented
+                   OR coalesce((c.user_id, c.client_id, c.scope_id) = (p_client.user_id, p_client.client_id, c.presented_scope), false) AS genuine,
                  c.schema_hash <> p_schema_hash AS old,
-                 k.scope_id = ANY (p_affected) AS affected,
-                 CASE WHEN NOT l.incompatible AND k.scope_id <> ALL (p_affected)
+                 c.presented_scope = ANY (p_affected) AS affected,
+                 CASE WHEN NOT l.incompatible AND c.presented_scope <> ALL (p_affected)
                        AND NOT EXISTS (SELECT FROM synchro.manifest_affected_scope a
                                         WHERE a.schema_version = ANY (l.class_3) AND a.scope_no = s.scope_no)
                        AND c.stream_generation = p_progress.stream_generation
@@ -39,11 +39,9 @@ BEGIN
                              c.client_generation, c.scope_id, p_schema_hash, c.membership_generation, c.retention_generation,
                              v_issued)
                  END AS replacement
-            FROM (SELECT j.key AS scope_id, j.value ->> 'cursor' AS token FROM json_each(p_known) j) k
-            LEFT JOIN synchro.scope_resume s ON s.scope_id = k.scope_id
-            LEFT JOIN LATERAL synchro._cursor_open(k.token) c ON true
-            LEFT JOIN LATERAL (SELECT * FROM synchro._schema_lineage(p_progress.schema_version) g
-                                WHERE g.schema_hash = c.schema_hash AND c.schema_hash <> p_schema_hash) l ON true) p;
+            FROM synchro._presented_cursors(p_known) c
+            LEFT JOIN synchro.scope_resume s ON s.scope_id = c.presented_scope
+            LEFT JOIN synchro._schema_lineage(p_progress.schema_version) l ON l.schema_hash = c.schema_hash) p;
   IF v_forged THEN
     PERFORM synchro._raise('invalid_request');
   END IF;

@@ -15,20 +15,20 @@ BEGIN
          coalesce(bool_or(c.valid AND (c.lsn, c.event, c.effect) > (p_progress.commit_lsn, 9223372036854775807, 2147483647)), false),
          coalesce(bool_or(c.valid AND (c.lsn, c.event, c.effect) > (c.ack_lsn, c.ack_event, c.ack_effect)), false)
     INTO o_presented, o_valid, o_refused, o_ahead, o_newer
-    FROM (SELECT j.key AS scope_id, s.scope_no, s.high_lsn, t.lsn, t.event, t.effect, t.membership_generation, t.retention_generation,
-                 a.ack_lsn, a.ack_event, a.ack_effect,
+    FROM (SELECT t.presented_scope AS scope_id, s.scope_no, s.high_lsn, t.lsn, t.event, t.effect, t.membership_generation,
+                 t.retention_generation, a.ack_lsn, a.ack_event, a.ack_effect,
                  a.scope_id IS NOT NULL
-                   AND (j.value ->> 'cursor' IS NULL
-                        OR coalesce((t.user_id, t.client_id, t.scope_id) = (p_client.user_id, p_client.client_id, j.key), false)) AS genuine,
+                   AND (NOT t.presented
+                        OR coalesce((t.user_id, t.client_id, t.scope_id) = (p_client.user_id, p_client.client_id, t.presented_scope), false))
+                   AS genuine,
                  coalesce(t.stream_generation = p_progress.stream_generation
                           AND t.client_generation = p_client.client_generation
                           AND t.schema_hash = p_schema_hash
                           AND t.membership_generation = coalesce(s.membership_generation, 1)
                           AND t.retention_generation = coalesce(s.retention_generation, 1)
                           AND coalesce((t.lsn, t.event, t.effect) >= (s.floor_lsn, s.floor_event, s.floor_effect), true), false) AS valid
-            FROM json_each(p_scopes) j
-            LEFT JOIN synchro.client_checkpoint a ON a.client_no = p_client.client_no AND a.scope_id = j.key
-            LEFT JOIN synchro.scope_resume s ON s.scope_id = j.key
-            LEFT JOIN LATERAL synchro._cursor_open(j.value ->> 'cursor') t ON true) c;
+            FROM synchro._presented_cursors(p_scopes) t
+            LEFT JOIN synchro.client_checkpoint a ON a.client_no = p_client.client_no AND a.scope_id = t.presented_scope
+            LEFT JOIN synchro.scope_resume s ON s.scope_id = t.presented_scope) c;
 END
 $fn$;

@@ -20,7 +20,7 @@ BEGIN
     FROM json_to_record(p_request::json) AS r (client_generation bigint, schema json, scope_set_version bigint, scopes json, "limit" int);
   v_progress := synchro._check_gates(v_client, v_request.client_generation, v_request.schema);
   v_hash := v_request.schema ->> 'hash';
-  SELECT c.* INTO v_cursors FROM synchro._open_cursors(v_client, v_request.scopes, v_progress, v_hash) c;
+  v_cursors := synchro._open_cursors(v_client, v_request.scopes, v_progress, v_hash);
   IF v_cursors.o_refused OR v_request.scope_set_version > v_client.scope_set_version THEN
     PERFORM synchro._raise('invalid_request');
   END IF;
@@ -30,9 +30,8 @@ BEGIN
     PERFORM synchro._raise('capture_pending');
   END IF;
 
-  SELECT a.* INTO v_assigned FROM synchro._reconcile_assignment(v_client) a;
-  SELECT p.* INTO v_page
-    FROM synchro._pull_page(v_cursors.o_valid, v_assigned.o_scopes, v_progress.schema_version, v_progress.commit_lsn, v_request."limit") p;
+  v_assigned := synchro._reconcile_assignment(v_client);
+  v_page := synchro._pull_page(v_cursors.o_valid, v_assigned.o_scopes, v_progress.schema_version, v_progress.commit_lsn, v_request."limit");
   v_delta := synchro._scope_delta(v_assigned.o_scopes, v_cursors.o_presented);
   SELECT string_agg(to_json(c.scope_id) || ':' || to_json(synchro._cursor_sign(
            CASE WHEN v_page.o_more THEN c.lsn ELSE v_progress.commit_lsn END,

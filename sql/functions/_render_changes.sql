@@ -11,8 +11,8 @@ DECLARE
   v_parts    text[] := '{}';
 BEGIN
   FOR v_relation IN
-    SELECT k.* FROM synchro._synced_relations(p_schema_version) k
-     WHERE k.rel_no IN (SELECT e.rel_no FROM unnest(p_entries) e)
+    SELECT k.* FROM synchro.synced_relation k
+     WHERE k.schema_version = p_schema_version AND k.rel_no IN (SELECT e.rel_no FROM unnest(p_entries) e)
   LOOP
     EXECUTE format($q$
       SELECT array_agg(e.ordinality),

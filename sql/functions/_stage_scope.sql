@@ -1,6 +1,6 @@
 CREATE FUNCTION synchro._stage_scope(p_scope_id text, p_scope_no bigint, p_high_lsn pg_lsn, p_membership_generation bigint,
   p_retention_generation bigint, p_progress synchro.progress) RETURNS bigint LANGUAGE plpgsql
-SET search_path = pg_catalog, synchro, pg_temp AS $fn$
+SET search_path = pg_catalog, synchro, pg_temp SET work_mem = '64MB' AS $fn$
 -- Stages the live rows of a scope at the boundary of p_progress: rendered records in identity order, and the digest.
 -- p_scope_no, p_high_lsn: NULL before the scope's first effect. Returns the stage's number.
 -- Errors: SY011 when an entry has no projection row of its version.
@@ -24,7 +24,7 @@ BEGIN
   RETURNING stage_no INTO v_stage;
 
   -- Identities sort by table id first.
-  FOR v_relation IN SELECT k.* FROM synchro._synced_relations(p_progress.schema_version) k ORDER BY k.table_id LOOP
+  FOR v_relation IN SELECT k.* FROM synchro.synced_relation k WHERE k.schema_version = p_progress.schema_version ORDER BY k.table_id LOOP
     EXECUTE format($q$
       INSERT INTO synchro.rebuild_row (stage_no, ordinal, record)
       SELECT $1, $2 + row_number() OVER (ORDER BY e.key) - 1,

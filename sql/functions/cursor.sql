@@ -14,3 +14,11 @@ CREATE FUNCTION synchro._cursor_open(p_token text, OUT lsn pg_lsn, OUT event big
 LANGUAGE c STABLE STRICT AS 'MODULE_PATHNAME', 'synchro_cursor_open';
 COMMENT ON FUNCTION synchro._cursor_open(text) IS
   'fields of a cursor; all NULL when malformed, not canonical, forged or signed by a retired key';
+
+CREATE FUNCTION synchro._presented_cursors(p_scopes json)
+RETURNS TABLE (presented_scope text, presented boolean, lsn pg_lsn, event bigint, effect int, stream_generation bigint, user_id text,
+  client_id text, client_generation bigint, scope_id text, schema_hash text, membership_generation bigint,
+  retention_generation bigint, issued bigint)
+LANGUAGE c STABLE STRICT ROWS 10 AS 'MODULE_PATHNAME', 'synchro_presented_cursors';
+COMMENT ON FUNCTION synchro._presented_cursors(json) IS
+  'scope id -> {"cursor"} of a checked request: scope, whether there is a cursor, its fields as _cursor_open gives them';

@@ -7,11 +7,13 @@ SET search_path = pg_catalog, synchro, pg_temp AS $fn$
 -- any scope, because one of the client's scopes has no number before its first effect.
 -- Errors: 25000 below REPEATABLE READ; errors of another class than SY are operational and propagate.
 DECLARE
+  v_page   record;
   v_state  text;
   v_detail text;
 BEGIN
   PERFORM synchro._require_snapshot();
-  RETURN QUERY SELECT 200, p.o_body, p.o_wait_on FROM synchro._pull(p_user_id, p_request) p;
+  v_page := synchro._pull(p_user_id, p_request);
+  RETURN QUERY VALUES (200, v_page.o_body, v_page.o_wait_on);
 EXCEPTION WHEN SQLSTATE 'SY000' THEN
   GET STACKED DIAGNOSTICS v_state = RETURNED_SQLSTATE, v_detail = PG_EXCEPTION_DETAIL;
   RETURN QUERY SELECT e.status, e.body, e.wait_on FROM synchro._error_body(v_state, v_detail) e;
