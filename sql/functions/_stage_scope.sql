@@ -1,6 +1,6 @@
 CREATE FUNCTION synchro._stage_scope(p_scope_id text, p_scope_no bigint, p_high_lsn pg_lsn, p_membership_generation bigint,
   p_retention_generation bigint, p_progress synchro.progress) RETURNS bigint LANGUAGE plpgsql
-SET search_path = pg_catalog, synchro, pg_temp SET work_mem = '64MB' AS $fn$
+SET search_path = pg_catalog, synchro, pg_temp SET jit = off SET work_mem = '64MB' AS $fn$
 -- Stages the live rows of a scope at the boundary of p_progress: rendered records in identity order, and the digest.
 -- p_scope_no, p_high_lsn: NULL before the scope's first effect. Returns the stage's number.
 -- Errors: SY011 when an entry has no projection row of its version.

@@ -1,6 +1,6 @@
 CREATE FUNCTION synchro.synchro_pull(p_user_id text, p_request text, p_claims jsonb DEFAULT NULL)
 RETURNS TABLE (status int, body text, wait_on bigint[]) LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, synchro, pg_temp AS $fn$
+SET search_path = pg_catalog, synchro, pg_temp SET jit = off AS $fn$
 -- POST /sync/pull: one page of effects over the client's scopes, from materialized state alone (docs/protocol.md).
 -- p_user_id: the authenticated user. p_request: the body. Returns status and exact body; a refusal leaves nothing behind.
 -- wait_on: numbers of the scopes whose effects would change the answer when the page says nothing new, else NULL; 0 stands for

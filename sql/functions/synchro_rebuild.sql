@@ -1,6 +1,6 @@
 CREATE FUNCTION synchro.synchro_rebuild(p_user_id text, p_request text, p_claims jsonb DEFAULT NULL)
 RETURNS TABLE (status int, body text, wait_on bigint[]) LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, synchro, pg_temp AS $fn$
+SET search_path = pg_catalog, synchro, pg_temp SET jit = off AS $fn$
 -- POST /sync/rebuild: one page of an immutable snapshot of one scope (docs/protocol.md).
 -- p_user_id: the authenticated user. p_request: the body. Returns status and exact body; a refusal leaves nothing behind.
 -- Errors: 25000 below REPEATABLE READ; 40001 when another session has staged the same scope meanwhile: repeat the call, it will
