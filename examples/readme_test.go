@@ -4,8 +4,10 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"synchro/internal/pgtest"
 )
@@ -47,12 +49,37 @@ func psql(t *testing.T, c *pgtest.Cluster, script string) {
 	}
 }
 
-func TestRegistrationExampleRegisters(t *testing.T) {
-	c := pgtest.StartWithExtension(t, pgtest.Config{NoWorker: true})
-	psql(t, c, "todo/register.sql")
-	var id string
-	err := c.Connect(t, "", "").QueryRow(context.Background(), "SELECT synchro.synchro_table_id('todo.item')").Scan(&id)
-	if err != nil || id == "" {
-		t.Errorf("table id %q: %v", id, err)
+func TestRegistrationExampleSyncs(t *testing.T) {
+	ctx := context.Background()
+	c := pgtest.StartWithExtension(t, pgtest.Config{})
+	const secret = "a secret of at least thirty-two octets"
+	shim, err := c.Serve(ctx, pgtest.ServeConfig{JWTSecret: secret})
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := shim.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	psql(t, c, "todo/register.sql")
+	if err := c.Exec(ctx, "INSERT INTO todo.item VALUES (gen_random_uuid(), 'ada', 'try it', false)"); err != nil {
+		t.Fatal(err)
+	}
+	// What is committed is only then all there for a new client when the worker has come so far.
+	if err := c.WaitReady(ctx, shim); err != nil {
+		t.Fatal(err)
+	}
+	var out []byte
+	pgtest.Poll(t, 30*time.Second, "item on the device", func() bool {
+		cmd := exec.Command("../.build/synchro", "check", "--user", "ada")
+		cmd.Env = append(os.Environ(), "SYNCHRO_URL="+shim.URL, "SYNCHRO_JWT_SECRET="+secret)
+		if out, err = cmd.CombinedOutput(); err != nil {
+			t.Fatalf("check: %v\n%s", err, out)
+		}
+		return oneItem.Match(out)
+	})
 }
+
+// oneItem is the line that check prints for the scope once it holds the row.
+var oneItem = regexp.MustCompile(`(?m)^ *user:ada +1 .* ok *$`)
