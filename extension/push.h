@@ -96,7 +96,7 @@ typedef struct PushMutation
 	const char *message;
 	const char *server_version;
 	char	   *server_row;
-	char	   *row_checksum;
+	bytea	   *row_digest;
 } PushMutation;
 
 typedef struct PushBatch
@@ -130,6 +130,13 @@ typedef enum PushSelect
 	PUSH_LOCK_DELETE
 } PushSelect;
 
+/* A role to return to. */
+typedef struct PushRole
+{
+	Oid			user;
+	int			sec;
+} PushRole;
+
 typedef enum PushRound
 {
 	PUSH_ROUND_KEEP,
@@ -144,9 +151,9 @@ extern void push_prepare(PushBatch *batch, const char *mutations, const int *rel
 extern PushRound push_round(PushBatch *batch);
 extern void push_show(PushBatch *batch, PushMutation *m, const PushImage *image, const char *version);
 extern void push_reject(PushMutation *m, const char *code, const char *message);
-extern bool push_find_conflict(PushBatch *batch, PushMutation *m);
+extern bool push_find_conflict(PushBatch *batch, void *subject);
 extern void push_missing(PushBatch *batch, PushMutation *m);
-extern bool push_read_back(PushBatch *batch, PushMutation *m);
+extern bool push_read_back(PushBatch *batch, void *subject);
 
 /* push_version.c */
 extern void push_establish_versions(PushBatch *batch, TimestampTz deadline);
@@ -156,6 +163,8 @@ extern const char *push_tombstone(PushRow *row);
 
 /* push_write.c */
 extern bool push_select(PushBatch *batch, PushRow *row, PushSelect mode, PushImage *image);
+extern void push_enter(PushBatch *batch, PushRole *saved);
+extern void push_leave(PushBatch *batch, const PushRole *saved);
 extern bool push_exists_unfiltered(PushRow *row);
 extern bool push_values(PushBatch *batch, PushMutation *m, Datum *values, char *nulls);
 extern bool push_insert(PushBatch *batch, PushMutation *m, Datum *values, char *nulls);
@@ -164,22 +173,17 @@ extern bool push_delete(PushBatch *batch, PushMutation *m);
 extern void push_constraints(PushBatch *batch, bool deferred);
 
 /* push_sql.c */
-typedef struct PushRole
-{
-	Oid			user;
-	int			sec;
-} PushRole;
-
 extern void push_become(PushRole *saved, Oid role, int flags);
 extern void push_unbecome(const PushRole *saved);
 extern uint64 push_exec(const char *sql, int nargs, const Oid *types, const Datum *args, const char *nulls);
 extern Datum push_column(uint64 row, int column, bool *isnull);
 
 /* push_error.c */
-typedef bool (*PushWork) (PushBatch *batch, PushMutation *m);
+typedef bool (*PushWork) (PushBatch *batch, void *subject);
 
-extern ErrorData *push_subtransaction(PushBatch *batch, PushMutation *m, PushWork work, bool *kept);
+extern ErrorData *push_subtransaction(PushBatch *batch, PushWork work, void *subject, bool *kept);
 extern bool push_key_violation(const ErrorData *error, const PushRelation *rel);
+extern bool push_error_is_outcome(const ErrorData *error, bool application);
 extern void push_error_outcome(ErrorData *error, bool application, PushMutation *m);
 
 /* push_guard.c */

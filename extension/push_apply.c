@@ -87,7 +87,7 @@ set_text(Datum *value, bool *null, const char *text)
 		*value = CStringGetTextDatum(text);
 }
 
-/* One row per executed mutation: ord, code, message, server_version, server_row, row_checksum. */
+/* One row per executed mutation: ord, code, message, server_version, server_row, row_digest. */
 static void
 return_outcomes(PushBatch *batch, ReturnSetInfo *result)
 {
@@ -102,7 +102,8 @@ return_outcomes(PushBatch *batch, ReturnSetInfo *result)
 		set_text(&values[2], &nulls[2], m->message);
 		set_text(&values[3], &nulls[3], m->server_version);
 		set_text(&values[4], &nulls[4], m->server_row);
-		set_text(&values[5], &nulls[5], m->row_checksum);
+		values[5] = PointerGetDatum(m->row_digest);
+		nulls[5] = m->row_digest == NULL;
 		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 	}
 }
@@ -156,6 +157,7 @@ synchro_push_apply(PG_FUNCTION_ARGS)
 	nest = NewGUCNestLevel();
 	(void) set_config_option("search_path", GetConfigOptionResetString("search_path"), PGC_USERSET, PGC_S_SESSION,
 							 GUC_ACTION_SAVE, true, 0, false);
+	(void) set_config_option("row_security", "on", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 	(void) set_config_option("synchro.user_id", batch.user_id, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 	fence_push_begin(batch.client_no, batch.user_id, batch.claims);
 	PG_TRY();

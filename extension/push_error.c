@@ -70,6 +70,13 @@ bounded(const char *name)
 	return pnstrdup(name, pg_mbcliplen(name, strlen(name), NAMEDATALEN - 1));
 }
 
+/* Does the error say something about a mutation? application: it came out of the application's tables or functions. */
+bool
+push_error_is_outcome(const ErrorData *error, bool application)
+{
+	return application && error->elevel == ERROR && find_rule(error->sqlerrcode) != NULL;
+}
+
 /*
  * Turns an error into the mutation's outcome, or throws it on when it is not about the mutation. Messages name a constraint or a
  * column, never a value; the texts that came with the error may hold values and are not used.
@@ -77,10 +84,11 @@ bounded(const char *name)
 void
 push_error_outcome(ErrorData *error, bool application, PushMutation *m)
 {
-	const ErrorRule *rule = application && error->elevel == ERROR ? find_rule(error->sqlerrcode) : NULL;
+	const ErrorRule *rule;
 
-	if (!rule)
+	if (!push_error_is_outcome(error, application))
 		ReThrowError(error);
+	rule = find_rule(error->sqlerrcode);
 	m->code = rule->code;
 	m->message = rule->message;
 	if (error->constraint_name && error->constraint_name[0])
@@ -121,7 +129,7 @@ push_key_violation(const ErrorData *error, const PushRelation *rel)
  * constraint modes are those from before in every case but one: kept constraint modes stay.
  */
 ErrorData *
-push_subtransaction(PushBatch *batch, PushMutation *m, PushWork work, bool *kept)
+push_subtransaction(PushBatch *batch, PushWork work, void *subject, bool *kept)
 {
 	MemoryContext caller = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
@@ -133,7 +141,7 @@ push_subtransaction(PushBatch *batch, PushMutation *m, PushWork work, bool *kept
 	PG_TRY();
 	{
 		batch->application = false;
-		keep = work(batch, m);
+		keep = work(batch, subject);
 		MemoryContextSwitchTo(caller);
 		if (keep)
 			ReleaseCurrentSubTransaction();

@@ -74,8 +74,9 @@ lock_and_compare(PushBatch *batch, PushMutation *m)
 
 /* Converts, compares and writes; constraints are deferred. False: the mutation is not accepted, or stale. */
 static bool
-write_mutation(PushBatch *batch, PushMutation *m)
+write_mutation(PushBatch *batch, void *subject)
 {
+	PushMutation *m = subject;
 	int			n = (m->columns ? m->columns->len : 0) + 1;
 	Datum	   *values = palloc(sizeof(Datum) * n);
 	char	   *nulls = palloc(n);
@@ -97,17 +98,17 @@ write_mutation(PushBatch *batch, PushMutation *m)
 
 /* A mutation on its own: its constraints are settled and its row is read back before the next one begins. */
 static bool
-execute_single(PushBatch *batch, PushMutation *m)
+execute_single(PushBatch *batch, void *subject)
 {
 	push_constraints(batch, true);
-	if (!write_mutation(batch, m))
+	if (!write_mutation(batch, subject))
 		return false;
 	push_constraints(batch, false);
-	return push_read_back(batch, m);
+	return push_read_back(batch, subject);
 }
 
 static bool
-settle_group(PushBatch *batch, PushMutation *m)
+settle_group(PushBatch *batch, void *subject)
 {
 	push_constraints(batch, false);
 	return true;
@@ -119,14 +120,14 @@ attempt(PushBatch *batch, PushMutation *m, PushWork work)
 {
 	bool		kept;
 	bool		application;
-	ErrorData  *error = push_subtransaction(batch, m, work, &kept);
+	ErrorData  *error = push_subtransaction(batch, work, m, &kept);
 
 	if (!error)
 		return kept;
 	application = batch->application;
 	if (application && m->op == PUSH_INSERT && push_key_violation(error, m->rel))
 	{
-		ErrorData  *second = push_subtransaction(batch, m, push_find_conflict, &kept);
+		ErrorData  *second = push_subtransaction(batch, push_find_conflict, m, &kept);
 
 		if (second)
 			push_error_outcome(second, batch->application, m);
@@ -136,6 +137,16 @@ attempt(PushBatch *batch, PushMutation *m, PushWork work)
 	if (!m->code)
 		push_error_outcome(error, application, m);
 	return false;
+}
+
+static void
+forget_outcome(PushMutation *m)
+{
+	m->stale = false;
+	m->column = NULL;
+	m->code = m->message = m->server_version = NULL;
+	m->server_row = NULL;
+	m->row_digest = NULL;
 }
 
 /* The mutation that failed a group: nothing of it stays, and the others are told so. */
@@ -148,7 +159,7 @@ reject_others(PushBatch *batch, PushMutation *failed)
 
 		if (m == failed)
 			continue;
-		m->server_version = m->server_row = m->row_checksum = NULL;
+		forget_outcome(m);
 		push_reject(m, PUSH_ATOMIC_REJECTED, "another mutation of the group was rejected");
 	}
 }
@@ -180,15 +191,6 @@ execute_group(PushBatch *batch)
 		return PUSH_ROUND_STALE;
 	reject_others(batch, failed);
 	return PUSH_ROUND_UNDO;
-}
-
-static void
-forget_outcome(PushMutation *m)
-{
-	m->stale = false;
-	m->column = NULL;
-	m->code = m->message = m->server_version = NULL;
-	m->server_row = m->row_checksum = NULL;
 }
 
 /* Executes all mutations. Nothing is final before the caller has kept or undone the round. */

@@ -27,14 +27,10 @@ push_show(PushBatch *batch, PushMutation *m, const PushImage *image, const char 
 {
 	Datum		head[2] = {Int32GetDatum(m->rel->rel_no), Int64GetDatum(batch->schema_version)};
 	Datum		json = FunctionCall3(&m->rel->row_json, head[0], head[1], image->row);
-	bytea	   *digest = DatumGetByteaPP(FunctionCall4(&m->rel->row_digest, head[0], head[1], image->row,
-													   CStringGetTextDatum(version)));
-	int			len = VARSIZE_ANY_EXHDR(digest);
 
 	m->server_version = version;
 	m->server_row = TextDatumGetCString(json);
-	m->row_checksum = palloc(2 * len + 1);
-	m->row_checksum[hex_encode(VARDATA_ANY(digest), len, m->row_checksum)] = '\0';
+	m->row_digest = DatumGetByteaP(FunctionCall4(&m->rel->row_digest, head[0], head[1], image->row, CStringGetTextDatum(version)));
 }
 
 /*
@@ -42,8 +38,9 @@ push_show(PushBatch *batch, PushMutation *m, const PushImage *image, const char 
  * the mutation is not accepted.
  */
 bool
-push_read_back(PushBatch *batch, PushMutation *m)
+push_read_back(PushBatch *batch, void *subject)
 {
+	PushMutation *m = subject;
 	PushImage	image;
 	TransactionId fenced;
 	char		op = 0;
@@ -99,8 +96,9 @@ push_missing(PushBatch *batch, PushMutation *m)
  * is not revealed. Without any row the violation was not about this one, and m->code stays NULL.
  */
 bool
-push_find_conflict(PushBatch *batch, PushMutation *m)
+push_find_conflict(PushBatch *batch, void *subject)
 {
+	PushMutation *m = subject;
 	PushImage	image;
 	const char *version;
 

@@ -161,8 +161,9 @@ find_relation(PushBatch *batch, int rel_no)
 
 /* The key as a value of its column; a text that is not the canonical one of any value is refused. */
 static bool
-read_key(PushBatch *batch, PushMutation *m)
+read_key(PushBatch *batch, void *subject)
 {
+	PushMutation *m = subject;
 	PushRelation *rel = m->rel;
 	PushColumn *column = rel->key;
 	char	   *text;
@@ -199,7 +200,7 @@ read_mutation(PushBatch *batch, PushMutation *m, const JcsNode *node)
 	m->pk = jcs_member(node, "pk")->u.members[0].value;
 	m->columns = jcs_member(node, "columns");
 	m->base_version = base ? jcs_string_dup(base) : NULL;
-	error = push_subtransaction(batch, m, read_key, &valid);
+	error = push_subtransaction(batch, read_key, m, &valid);
 	if (error)
 		push_error_outcome(error, batch->application, m);
 	else if (!valid)

@@ -44,19 +44,19 @@ find_row(PushRelation *rel, const char *key_text)
 	return NULL;
 }
 
-/* The target keys as an array of the key type, or of text. */
+/* Keys as an array of the key type, or of text. */
 static Datum
-key_array(PushRelation *rel, Oid type)
+key_array(PushRow **rows, int nrows, Oid type)
 {
-	Datum	   *elems = palloc(sizeof(Datum) * rel->nrows);
+	Datum	   *elems = palloc(sizeof(Datum) * nrows);
 	int16		typlen;
 	bool		byval;
 	char		align;
 
-	for (int i = 0; i < rel->nrows; i++)
-		elems[i] = type == TEXTOID ? CStringGetTextDatum(rel->rows[i]->key_text) : rel->rows[i]->key;
+	for (int i = 0; i < nrows; i++)
+		elems[i] = type == TEXTOID ? CStringGetTextDatum(rows[i]->key_text) : rows[i]->key;
 	get_typlenbyvalalign(type, &typlen, &byval, &align);
-	return PointerGetDatum(construct_array(elems, rel->nrows, type, typlen, byval, align));
+	return PointerGetDatum(construct_array(elems, nrows, type, typlen, byval, align));
 }
 
 /* The row that a result row is about, by the key in its first column. */
@@ -66,23 +66,28 @@ result_row(PushRelation *rel, uint64 i)
 	return find_row(rel, OutputFunctionCall(&rel->key_output, push_column(i, 1, NULL)));
 }
 
-/* What the writer sees of the target rows now. */
-static void
-read_source(PushBatch *batch, PushRelation *rel, Datum keys)
+/* What the writer sees of some target rows of one relation. */
+typedef struct SourceRead
 {
+	PushRelation *rel;
+	PushRow   **rows;
+	int			nrows;
+} SourceRead;
+
+static bool
+read_source(PushBatch *batch, void *subject)
+{
+	SourceRead *read = subject;
+	PushRelation *rel = read->rel;
 	char	   *sql = psprintf("SELECT t.%s, t.xmin FROM %s AS t WHERE t.%s OPERATOR(pg_catalog.=) ANY ($1)",
 							   rel->key->name, rel->source, rel->key->name);
+	Datum		keys = key_array(read->rows, read->nrows, rel->key->typid);
 	PushRole	saved;
 	uint64		n;
 
-	for (int i = 0; i < rel->nrows; i++)
-	{
-		rel->rows[i]->xmin = InvalidTransactionId;
-		rel->rows[i]->version = NULL;
-	}
-	push_become(&saved, batch->writer, 0);
+	push_enter(batch, &saved);
 	n = push_exec(sql, 1, &rel->key_array, &keys, NULL);
-	push_unbecome(&saved);
+	push_leave(batch, &saved);
 	for (uint64 i = 0; i < n; i++)
 	{
 		PushRow    *row = result_row(rel, i);
@@ -95,15 +100,56 @@ read_source(PushBatch *batch, PushRelation *rel, Datum keys)
 					 errmsg("a row to be pushed to was written earlier in the same transaction")));
 	}
 	SPI_freetuptable(SPI_tuptable);
+	return true;
+}
+
+/* False: a function of the application failed. */
+static bool
+try_read(PushBatch *batch, SourceRead *read)
+{
+	bool		kept;
+	ErrorData  *error = push_subtransaction(batch, read_source, read, &kept);
+
+	if (!error)
+		return true;
+	if (!push_error_is_outcome(error, batch->application))
+		ReThrowError(error);
+	FreeErrorData(error);
+	return false;
+}
+
+/*
+ * Reads all target rows of a relation. Policies run functions of the application: when one fails, the rows are read one by one, and
+ * the row that it fails for is left to its mutation, which will meet the same error.
+ */
+static void
+read_rows(PushBatch *batch, PushRelation *rel)
+{
+	SourceRead	all = {rel, rel->rows, rel->nrows};
+
+	for (int i = 0; i < rel->nrows; i++)
+	{
+		rel->rows[i]->xmin = InvalidTransactionId;
+		rel->rows[i]->version = NULL;
+	}
+	if (try_read(batch, &all))
+		return;
+	for (int i = 0; i < rel->nrows; i++)
+	{
+		SourceRead	one = {rel, &rel->rows[i], 1};
+
+		(void) try_read(batch, &one);
+	}
 }
 
 /* Versions that the projection knows. after_marker: rows unchanged since the marker have the projection's version in any case. */
 static void
-explain_by_projection(PushRelation *rel, Datum keys, bool after_marker)
+explain_by_projection(PushRelation *rel, bool after_marker)
 {
 	char	   *sql = psprintf("SELECT p.c%d, p.row_xmin, p.server_version FROM synchro_data.r_%d AS p"
 							   " WHERE p.c%d OPERATOR(pg_catalog.=) ANY ($1)",
 							   rel->key->field->attnum, rel->rel_no, rel->key->field->attnum);
+	Datum		keys = key_array(rel->rows, rel->nrows, rel->key->typid);
 	uint64		n = push_exec(sql, 1, &rel->key_array, &keys, NULL);
 
 	for (uint64 i = 0; i < n; i++)
@@ -126,7 +172,7 @@ explain_by_fences(PushRelation *rel)
 	"SELECT f.key, f.row_xmin, f.server_version FROM synchro.push_fence f WHERE f.rel_no OPERATOR(pg_catalog.=) $1"
 	" AND f.key OPERATOR(pg_catalog.=) ANY ($2) AND f.op OPERATOR(pg_catalog.<>) 'D' ORDER BY f.top_xid, f.ordinal";
 	static const Oid types[] = {INT4OID, TEXTARRAYOID};
-	Datum		args[2] = {Int32GetDatum(rel->rel_no), key_array(rel, TEXTOID)};
+	Datum		args[2] = {Int32GetDatum(rel->rel_no), key_array(rel->rows, rel->nrows, TEXTOID)};
 	uint64		n = push_exec(sql, 2, types, args, NULL);
 
 	for (uint64 i = 0; i < n; i++)
@@ -159,13 +205,11 @@ explain_rows(PushBatch *batch, bool after_marker)
 	for (int i = 0; i < batch->nrelations; i++)
 	{
 		PushRelation *rel = &batch->relations[i];
-		Datum		keys;
 
 		if (rel->nrows == 0)
 			continue;
-		keys = key_array(rel, rel->key->typid);
-		read_source(batch, rel, keys);
-		explain_by_projection(rel, keys, after_marker);
+		read_rows(batch, rel);
+		explain_by_projection(rel, after_marker);
 		if (count_unexplained(rel) > 0)
 			explain_by_fences(rel);
 		unexplained += count_unexplained(rel);

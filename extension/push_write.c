@@ -20,14 +20,14 @@
 #include "push.h"
 
 /* Enters code of the application; push_leave ends it. An error in between is the application's. */
-static void
+void
 push_enter(PushBatch *batch, PushRole *saved)
 {
 	batch->application = true;
 	push_become(saved, batch->writer, 0);
 }
 
-static void
+void
 push_leave(PushBatch *batch, const PushRole *saved)
 {
 	push_unbecome(saved);

@@ -7,7 +7,6 @@ SET search_path = pg_catalog, synchro, pg_temp AS $fn$
 DECLARE
   v_schema       text := (SELECT '{"version":' || m.schema_version || ',"hash":"' || m.schema_hash || '"}'
                             FROM synchro.manifest m WHERE m.schema_version = p_schema_version);
-  v_time         text := to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"');
   v_ids          uuid[];
   v_heads        text[];
   v_authored     text[];
@@ -43,7 +42,7 @@ BEGIN
 
   WITH outcome AS (
     SELECT n.ord, coalesce(a.code, n.code) AS code, coalesce(a.message, n.message) AS message, a.server_version, a.server_row,
-           a.row_checksum, n.incompatible, n.head, n.authored
+           a.row_digest, n.incompatible, n.head, n.authored
       FROM unnest(v_ids, v_heads, v_authored, v_codes, v_messages, v_incompatible)
              WITH ORDINALITY AS n(id, head, authored, code, message, incompatible, ord)
       LEFT JOIN synchro._push_apply(p_client.client_no, p_client.user_id, p_claims, p_schema_version, p_atomic, p_mutations,
@@ -61,8 +60,7 @@ BEGIN
                    THEN ',"retryable":false,"authored_schema":' || o.authored || ',"current_schema":' || v_schema
                         || ',"incompatible_field_ids":' || o.incompatible ELSE '' END
            || coalesce(',"server_version":"' || o.server_version || '"', '')
-           || coalesce(',"server_row":' || o.server_row || ',"row_checksum":{"algorithm":"sha256","version":1,"encoding":"hex","digest":"'
-                       || o.row_checksum || '"}', '')
+           || coalesce(',"server_row":' || o.server_row || ',"row_checksum":' || synchro._checksum(o.row_digest), '')
            || '}'
       FROM outcome o
     RETURNING mutation_id, accepted, outcome
@@ -73,7 +71,7 @@ BEGIN
      WHERE s.client_no = p_client.client_no AND s.mutation_id = ANY (v_stored)
   )
   SELECT count(*) FILTER (WHERE c.applied),
-         '{"batch_id":"' || p_batch_id || '","server_time":"' || v_time || '","accepted":['
+         '{"batch_id":"' || p_batch_id || '","server_time":"' || synchro._wire_time(now()) || '","accepted":['
          || coalesce(string_agg(c.outcome, ',' ORDER BY n.ord) FILTER (WHERE c.accepted), '')
          || '],"rejected":[' || coalesce(string_agg(c.outcome, ',' ORDER BY n.ord) FILTER (WHERE NOT c.accepted), '') || ']}'
     INTO v_applied, v_body

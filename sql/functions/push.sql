@@ -16,5 +16,5 @@ LANGUAGE c IMMUTABLE STRICT ROWS 100 AS 'MODULE_PATHNAME', 'synchro_push_read';
 -- be established in time, 25000, and everything operational that the application's tables raise.
 CREATE FUNCTION synchro._push_apply(p_client_no bigint, p_user_id text, p_claims jsonb, p_schema_version bigint, p_atomic boolean,
                                     p_mutations text, p_rel_nos int[])
-RETURNS TABLE (ord int, code text, message text, server_version text, server_row text, row_checksum text)
+RETURNS TABLE (ord int, code text, message text, server_version text, server_row text, row_digest bytea)
 LANGUAGE c VOLATILE AS 'MODULE_PATHNAME', 'synchro_push_apply';

@@ -40,6 +40,7 @@ BEGIN
   END IF;
 
   v_progress := synchro._check_gates(v_client, v_request.client_generation, v_request.schema);
+  PERFORM synchro._check_stream(v_progress);
   IF EXISTS (SELECT FROM synchro.quarantine q WHERE q.resolved_at IS NULL) THEN
     PERFORM synchro._raise('temporary_unavailable', '{"reason":"capture_blocked"}');
   END IF;
@@ -48,11 +49,8 @@ BEGIN
   UPDATE synchro.push_batch b SET status = 200, body = v_batch.body
    WHERE b.client_no = v_client.client_no AND b.batch_id = v_request.batch_id;
   RETURN QUERY SELECT 200, v_batch.body, NULL::bigint[];
-EXCEPTION WHEN OTHERS THEN
+EXCEPTION WHEN SQLSTATE 'SY000' THEN
   GET STACKED DIAGNOSTICS v_state = RETURNED_SQLSTATE, v_detail = PG_EXCEPTION_DETAIL;
-  IF v_state NOT LIKE 'SY%' THEN
-    RAISE;
-  END IF;
-  RETURN QUERY SELECT * FROM synchro._error_body(v_state, v_detail);
+  RETURN QUERY SELECT e.status, e.body, e.wait_on FROM synchro._error_body(v_state, v_detail) e;
 END
 $fn$;

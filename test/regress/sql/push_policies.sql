@@ -54,3 +54,16 @@ SELECT list, code, message FROM pt.push('ann', 'b10', pt.m('m18', 'insert', 'sho
 -- nothing of the push outlives it
 SELECT current_setting('synchro.user_id') AS user_id, synchro.synchro_subject(), current_user;
 SELECT title FROM shop.note ORDER BY title COLLATE "C";
+-- a policy function that fails for one row fails the mutations of that row, with whatever error
+SET ROLE shop_owner;
+DROP POLICY see ON shop.note;
+DROP POLICY setting ON shop.note;
+CREATE FUNCTION shop.may(p_title text) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  IF p_title = 'changed' THEN RAISE EXCEPTION USING ERRCODE = 'SY005'; END IF;
+  RETURN true;
+END $$;
+CREATE POLICY may ON shop.note TO synchro_writer USING (shop.may(title));
+RESET ROLE;
+SELECT list, code, message FROM pt.push('ann', 'b11', pt.m('m19', 'update', 'shop.note', to_json(pt.id('mine')), '{"title": "z"}'),
+  pt.m('m20', 'update', 'shop.note', to_json(pt.id('public')), '{"title": "z"}'), pt.m('m21', 'insert', 'shop.note', to_json(pt.id('mine')), '{}'));
