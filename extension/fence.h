@@ -44,6 +44,7 @@ typedef struct FenceColumn
 	AttrNumber	attno;
 	bool		byval;
 	int16		len;
+	bool		text_helps;		/* registered as text, it could hold any value */
 	const struct SynCodec *codec;	/* NULL: the type has no portable form */
 } FenceColumn;
 

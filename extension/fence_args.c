@@ -114,6 +114,7 @@ prepare_columns(Fence *fence, Relation rel, Oid root, const char *synced, const 
 		column->byval = att->attbyval;
 		column->len = att->attlen;
 		column->codec = syn_portable_type(att->atttypid, text, &type) ? syn_codec(att->atttypid, type, text) : NULL;
+		column->text_helps = !text && !(column->codec && type == SYN_STRING);
 		fence->last_column = Max(fence->last_column, column->attno);
 	}
 }

@@ -81,7 +81,7 @@ fence_check_row(const Fence *fence, Relation rel, TupleTableSlot *new_slot, Tupl
 					(errcode(SYNCHRO_ERR_UNREPRESENTABLE_WRITE),
 					 errmsg("the value of column %s of registered table %s has no portable form",
 							NameStr(TupleDescAttr(RelationGetDescr(rel), n)->attname), RelationGetRelationName(rel)),
-					 errhint("To sync such values, register the column in p_text_columns."),
+					 column->text_helps ? errhint("To sync such values, register the column in p_text_columns.") : 0,
 					 errtablecol(rel, column->attno)));
 	}
 }
