@@ -14,7 +14,8 @@ BEGIN
    WHERE s.client_no = p_client.client_no AND s.scope_id = c.scope_id
      AND (c.lsn, c.event, c.effect) > (a.ack_lsn, a.ack_event, a.ack_effect)
      AND (a.ack_event <> 9223372036854775807 OR c.high_lsn > a.ack_lsn);
-  IF FOUND OR p_client.last_acknowledged_at IS NULL OR p_client.last_acknowledged_at < now() - interval '1 minute' THEN
+  -- To the minute: the client's row is also what its pushes lock.
+  IF p_client.last_acknowledged_at IS NULL OR p_client.last_acknowledged_at < now() - interval '1 minute' THEN
     UPDATE synchro.client c SET last_acknowledged_at = now() WHERE c.client_no = p_client.client_no;
   END IF;
 END

@@ -41,7 +41,8 @@ BEGIN
     || ',"scope_set_version":' || v_assigned.o_scope_set_version
     || ',"schema":{"version":' || v_manifest.schema_version || ',"hash":"' || v_manifest.schema_hash
     || '","action":"' || v_action.o_action || coalesce('","reason":"' || v_action.o_reason, '') || '"}'
-    || ',"scopes":' || synchro._scope_delta(v_assigned.o_scopes, ARRAY(SELECT json_object_keys(v_request.known_scopes)))
+    || ',"scopes":' || synchro._scope_delta(v_assigned.o_scopes, 
+         ARRAY(SELECT k.scope_id FROM json_object_keys(v_request.known_scopes) k (scope_id) ORDER BY k.scope_id COLLATE "C"))
     || ',"scope_cursor_updates":' || v_updates
     || CASE WHEN v_action.o_action IN ('replace', 'rebuild_local') THEN ',"schema_definition":' || v_manifest.body ELSE '' END
     || CASE WHEN v_action.o_action = 'rebuild_local' THEN ',"affected_scopes":' || array_to_json(v_action.o_affected) ELSE '' END

@@ -3,12 +3,12 @@ CREATE FUNCTION synchro._open_cursors(p_client synchro.client, p_scopes json, p_
 LANGUAGE plpgsql
 SET search_path = pg_catalog, synchro, pg_temp AS $fn$
 -- Judges the cursors of a pull. p_scopes: scope id -> {"cursor"}.
--- o_presented: all scope ids. o_valid: cursors to go on from, in the order of their scope ids; scopes whose cursor is null or
+-- o_presented: all scope ids, in the order of their octets. o_valid: cursors to go on from, likewise; scopes whose cursor is null or
 -- stale (authentic, but of an old stream, generation or manifest, or below the resume floor) are not among them.
 -- o_refused: some scope was never assigned to the client, or some cursor is forged or bound to someone else.
 -- o_ahead: some valid cursor is above the boundary. o_newer: some valid cursor is above the acknowledged position.
 BEGIN
-  SELECT coalesce(array_agg(c.scope_id), '{}'),
+  SELECT coalesce(array_agg(c.scope_id ORDER BY c.scope_id COLLATE "C"), '{}'),
          coalesce(array_agg((c.scope_no, c.scope_id, c.lsn, c.event, c.effect, c.membership_generation, c.retention_generation, c.high_lsn)
                             ::synchro.scope_cursor ORDER BY c.scope_id COLLATE "C") FILTER (WHERE c.valid), '{}'),
          coalesce(bool_or(NOT c.genuine), false),

@@ -12,7 +12,7 @@ DECLARE
   v_assigned record;
   v_page     record;
   v_delta    text;
-  v_rebuild  text[];
+  v_rebuild  text[] := '{}';
   v_tokens   text;
   v_issued   bigint := extract(epoch FROM now()) * 1000000;
 BEGIN
@@ -40,8 +40,10 @@ BEGIN
            v_progress.stream_generation, v_client.user_id, v_client.client_id, v_client.client_generation, c.scope_id, v_hash,
            c.membership_generation, c.retention_generation, v_issued)), ',')
     INTO v_tokens FROM unnest(v_page.o_cursors) c;
-  v_rebuild := ARRAY(SELECT a.scope_id FROM unnest(v_assigned.o_scopes) a (scope_id)
-                      WHERE a.scope_id <> ALL (ARRAY(SELECT c.scope_id FROM unnest(v_page.o_cursors) c)));
+  IF cardinality(v_page.o_cursors) < cardinality(v_assigned.o_scopes) THEN
+    v_rebuild := ARRAY(SELECT r.scope_id FROM (SELECT unnest(v_assigned.o_scopes) EXCEPT SELECT c.scope_id FROM unnest(v_page.o_cursors) c) r (scope_id)
+                        ORDER BY r.scope_id COLLATE "C");
+  END IF;
   IF v_cursors.o_newer THEN
     PERFORM synchro._acknowledge(v_client, v_page.o_valid);
   END IF;

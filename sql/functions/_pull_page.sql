@@ -13,7 +13,7 @@ DECLARE
 BEGIN
   o_changes := '';
   o_more := false;
-  o_valid := ARRAY(SELECT c FROM unnest(p_cursors) c WHERE c.scope_id = ANY (p_assigned));
+  o_valid := ARRAY(SELECT c FROM unnest(p_cursors) c JOIN unnest(p_assigned) a (scope_id) ON a.scope_id = c.scope_id ORDER BY c.scope_id COLLATE "C");
   o_cursors := o_valid;
   IF NOT EXISTS (SELECT FROM unnest(o_valid) c WHERE (c.high_lsn, 9223372036854775807) > (c.lsn, c.event)) THEN
     RETURN;
