@@ -52,7 +52,7 @@ BEGIN
     || ',"scope_cursors":{' || coalesce(v_tokens, '') || '},"scope_updates":' || v_delta
     || ',"rebuild":' || array_to_json(v_rebuild) || ',"has_more":' || v_page.o_more
     || CASE WHEN v_page.o_more THEN ''
-            ELSE ',"checksums":{' || synchro._checksums(v_assigned.o_scopes, v_progress.schema_version) || '}' END
+            ELSE ',"checksums":{' || synchro._checksums(v_assigned.o_scopes, v_progress.schema_version, v_hash) || '}' END
     || '}';
   IF v_page.o_changes = '' AND NOT v_page.o_more AND v_rebuild = '{}' AND v_delta = '{"add":[],"remove":[]}' THEN
     o_wait_on := ARRAY(SELECT DISTINCT coalesce(c.scope_no, 0) FROM unnest(v_page.o_cursors) c ORDER BY 1);

@@ -40,6 +40,6 @@ BEGIN
     p_client.client_id, p_session.client_generation, p_session.scope_id, v_stage.schema_hash, v_stage.membership_generation,
     v_stage.retention_generation, v_issued, p_session.cursor_key);
   RETURN '{"records":[' || coalesce(v_records, '') || '],"cursor":null,"has_more":false,"final_scope_cursor":' || to_json(v_token)
-    || ',"checksum":' || synchro._checksum(decode(v_stage.digest, 'hex')) || '}';
+    || ',"checksum":' || synchro._checksum(v_stage.digest) || '}';
 END
 $fn$;
