@@ -72,7 +72,7 @@ func TestPullsUnderWritesNeverMismatch(t *testing.T) {
 				return
 			default:
 			}
-			if _, err := writer.Exec(context.Background(), "UPDATE app.note SET n = n + 1 WHERE id = md5($1::text)::uuid", i%500+1); err != nil {
+			if _, err := writer.Exec(context.Background(), "UPDATE app.note SET n = n + 1 WHERE id = md5($1::int::text)::uuid", i%500+1); err != nil {
 				ended <- err
 				return
 			}
