@@ -1,0 +1,41 @@
+package systest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"synchro/canonical"
+	"synchro/client"
+	"synchro/internal/pgtest"
+)
+
+// noteColumns are the wire values of note fields by column name.
+type noteColumns map[string]string
+
+// mutation makes a mutation of app.note by human names, as a device that knows the manifest would.
+func mutation(d *client.Session, op, id, base string, columns noteColumns) canonical.Mutation {
+	table := d.Manifest().Tables[0]
+	m := canonical.Mutation{TableID: table.TableID, Op: op, BaseVersion: base,
+		Key: canonical.Value{FieldID: table.PrimaryKeyFieldID, JSON: []byte(`"` + id + `"`)}}
+	for _, f := range table.Fields {
+		if value, ok := columns[f.Name]; ok {
+			m.Columns = append(m.Columns, canonical.Value{FieldID: f.FieldID, JSON: []byte(value)})
+		}
+	}
+	return m
+}
+
+func TestPushedNoteComesBackByPull(t *testing.T) {
+	a := startApp(t, pgtest.Config{})
+	ada := a.synced("ada", "ada-1")
+	id := uuid.NewString()
+	answer, err := ada.Push(context.Background(), []canonical.Mutation{
+		mutation(ada, "insert", id, "", noteColumns{"owner": `"ada"`, "body": `"hello"`}),
+	}, false)
+	if err != nil || len(answer.Accepted) != 1 {
+		t.Fatalf("push: %+v %v", answer, err)
+	}
+	a.wantRows(ada, "user:ada", 1)
+}
