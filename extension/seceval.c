@@ -176,14 +176,15 @@ evaluate_calls(void *arg)
 	bool		byval;
 	char		align;
 	Datum	   *keys;
+	int			nkeys;
 
 	SPI_connect();
 	if (m->call_plan == NULL)
 		m->call_plan = prepare(psprintf("SELECT 0::pg_catalog.int8, f.scope FROM %s($1) f(scope)", syn_function_name(m->function)),
 							   m->key_type);
 	get_typlenbyvalalign(m->key_type, &len, &byval, &align);
-	deconstruct_array(ev->keys, m->key_type, len, byval, align, &keys, NULL, NULL);
-	for (int i = 0; i < ev->nkeys; i++)
+	deconstruct_array(ev->keys, m->key_type, len, byval, align, &keys, NULL, &nkeys);
+	for (int i = 0; i < nkeys; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		execute(ev, m->call_plan, m->key_type, keys[i]);
