@@ -60,7 +60,7 @@ BEGIN
                    THEN ',"retryable":false,"authored_schema":' || o.authored || ',"current_schema":' || v_schema
                         || ',"incompatible_field_ids":' || o.incompatible ELSE '' END
            || coalesce(',"server_version":"' || o.server_version || '"', '')
-           || coalesce(',"server_row":' || o.server_row || ',"row_checksum":' || synchro._checksum(o.row_digest), '')
+           || coalesce(',"server_row":' || o.server_row || ',"row_checksum":' || synchro._checksum(encode(o.row_digest, 'hex')), '')
            || '}'
       FROM outcome o
     RETURNING mutation_id, accepted, outcome
