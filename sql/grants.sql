@@ -36,7 +36,16 @@ ALTER SCHEMA synchro OWNER TO synchro_owner;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA synchro FROM PUBLIC;
 REVOKE ALL ON ALL TABLES IN SCHEMA synchro FROM PUBLIC;
 REVOKE ALL ON ALL SEQUENCES IN SCHEMA synchro FROM PUBLIC;
-REVOKE ALL ON TYPE synchro.synchro_row_ref FROM PUBLIC;
+DO $do$
+DECLARE
+  v_type regtype;
+BEGIN
+  FOR v_type IN SELECT t.oid FROM pg_catalog.pg_type t
+                 WHERE t.typnamespace = 'synchro'::pg_catalog.regnamespace AND t.typcategory <> 'A' LOOP
+    EXECUTE pg_catalog.format('REVOKE ALL ON TYPE %s FROM PUBLIC', v_type);
+  END LOOP;
+END
+$do$;
 REVOKE ALL ON SCHEMA synchro, synchro_data, synchro_projection, synchro_twin FROM PUBLIC;
 
 GRANT USAGE ON SCHEMA synchro TO synchro_writer, synchro_adapter, synchro_seed, synchro_monitor, synchro_operator, synchro_worker;
@@ -75,5 +84,5 @@ GRANT UPDATE ON synchro.progress TO synchro_worker;
 GRANT SELECT, DELETE ON synchro.push_fence TO synchro_worker;
 GRANT EXECUTE ON FUNCTION synchro._row_digest(int, bigint, record, text), synchro._key_bytes(text, text), synchro._key_text(text, bytea),
   synchro._stream_identity(), synchro._fence_key(), synchro._ensure_publication() TO synchro_worker;
-GRANT EXECUTE ON FUNCTION synchro._evaluate_membership(int, bigint, text[]) TO synchro_worker;
+GRANT EXECUTE ON FUNCTION synchro._evaluate_membership(int, bigint, text[]), synchro._drop_expired_rebuilds(int) TO synchro_worker;
 GRANT EXECUTE ON FUNCTION synchro._baseline(int, bigint), synchro._remove_triggers(oid) TO synchro_worker;

@@ -1,4 +1,4 @@
-CREATE FUNCTION synchro._drop_expired_rebuilds(p_limit int) RETURNS bigint LANGUAGE plpgsql
+CREATE FUNCTION synchro._drop_expired_rebuilds(p_limit int) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, synchro, pg_temp AS $fn$
 -- Removes expired sessions and stages that no session uses any more, at most p_limit staged rows a call; returns how many rows
 -- went, so that 0 means that nothing is left. Isolation: READ COMMITTED. Locks: the stages that it looks at; those that a new
