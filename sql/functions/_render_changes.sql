@@ -19,8 +19,8 @@ BEGIN
              array_agg('{"scope":' || to_json(c.scope_id) || ',"table":"%1$s","op":"'
                || CASE e.state WHEN 'l' THEN 'upsert' ELSE 'delete' END || '","pk":{"%2$s":' || synchro._key_json(%3$L, e.key) || '}'
                || CASE WHEN e.state = 'x' THEN ''
-                       ELSE ',"row":' || synchro._row_json($4, $3, r) || ',"row_checksum":' || synchro._checksum(encode(
-                         CASE e.digest_schema WHEN $3 THEN e.row_digest ELSE synchro._row_digest($4, $3, r, e.server_version) END, 'hex'))
+                       ELSE ',"row":' || synchro._row_json($4, $3, r) || ',"row_checksum":' || synchro._checksum(
+                         CASE e.digest_schema WHEN $3 THEN e.row_digest ELSE synchro._row_digest($4, $3, r, e.server_version) END)
                   END
                || ',"server_version":' || to_json(e.server_version) || '}')
         FROM unnest($1) WITH ORDINALITY e

@@ -29,8 +29,8 @@ BEGIN
       INSERT INTO synchro.rebuild_row (stage_no, ordinal, record)
       SELECT $1, $2 + row_number() OVER (ORDER BY e.key) - 1,
              '{"table":"%1$s","pk":{"%2$s":' || synchro._key_json(%3$L, e.key) || '},"row":' || synchro._row_json($3, $4, r)
-             || ',"row_checksum":' || synchro._checksum(encode(
-                  CASE e.digest_schema WHEN $4 THEN e.row_digest ELSE synchro._row_digest($3, $4, r, e.server_version) END, 'hex'))
+             || ',"row_checksum":' || synchro._checksum(
+                  CASE e.digest_schema WHEN $4 THEN e.row_digest ELSE synchro._row_digest($3, $4, r, e.server_version) END)
              || ',"server_version":' || to_json(e.server_version) || '}'
         FROM synchro.scope_entry e
         JOIN synchro_data.%4$I r ON r.%5$I = synchro._key_text(%3$L, e.key)::%6$s AND r.server_version = e.server_version
