@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,18 +47,43 @@ func startApp(t testing.TB, cfg pgtest.Config) *app {
 	a := &app{Cluster: pgtest.StartWithExtension(t, cfg), t: t}
 	a.db = a.Connect(t, "", "")
 	a.exec("BEGIN;" + noteApp + "COMMIT")
-	serve, err := a.Serve(context.Background(), pgtest.ServeConfig{JWTSecret: jwtSecret})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a.startShim("")
 	t.Cleanup(func() {
-		if err := serve.Stop(); err != nil {
+		if err := a.serve.Stop(); err != nil {
 			t.Errorf("shim: %v", err)
 		}
 	})
-	a.serve = serve
 	a.awaitReady()
 	return a
+}
+
+// startShim starts a shim at the given address; empty: any.
+func (a *app) startShim(listen string, args ...string) {
+	a.t.Helper()
+	serve, err := a.Serve(context.Background(), pgtest.ServeConfig{JWTSecret: jwtSecret, Listen: listen, Args: args})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.serve = serve
+}
+
+// restartShim ends the shim and starts another one at the same address.
+func (a *app) restartShim() {
+	a.t.Helper()
+	if err := a.serve.Stop(); err != nil {
+		a.t.Fatal(err)
+	}
+	a.startShim(strings.TrimPrefix(a.serve.URL, "http://"))
+}
+
+// restart restarts the server; whoever was connected finds a new one.
+func (a *app) restart(mode pgtest.StopMode) {
+	a.t.Helper()
+	if err := a.Restart(context.Background(), mode); err != nil {
+		a.t.Fatal(err)
+	}
+	a.db = a.Connect(a.t, "", "")
+	a.awaitReady()
 }
 
 func (a *app) exec(sql string, args ...any) {
