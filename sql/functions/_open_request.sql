@@ -8,7 +8,7 @@ DECLARE
   v_client    synchro.client;
   v_client_id text;
 BEGIN
-  IF coalesce(p_user_id, '') = '' OR octet_length(p_user_id) > 255 THEN
+  IF coalesce(p_user_id, '') = '' OR octet_length(p_user_id) > 255 OR NOT synchro._representable('text'::regtype, false, p_user_id) THEN
     PERFORM synchro._raise('auth_required');
   END IF;
   v_client_id := synchro._request_client(p_request);
