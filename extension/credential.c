@@ -14,7 +14,6 @@
 #include "commands/user.h"
 #include "executor/spi.h"
 #include "libpq/crypt.h"
-#include "libpq/scram.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "parser/parse_node.h"
@@ -124,13 +123,14 @@ store_verifier(const char *login, const char *password)
 {
 	AlterRoleStmt *stmt = makeNode(AlterRoleStmt);
 	ParseState *pstate = make_parsestate(NULL);
+	char	   *verifier = encrypt_password(PASSWORD_TYPE_SCRAM_SHA_256, login, password);
 
 	stmt->role = makeNode(RoleSpec);
 	stmt->role->roletype = ROLESPEC_CSTRING;
 	stmt->role->rolename = pstrdup(login);
 	stmt->role->location = -1;
 	stmt->action = +1;
-	stmt->options = list_make1(makeDefElem("password", (Node *) makeString(pg_be_scram_build_secret(password)), -1));
+	stmt->options = list_make1(makeDefElem("password", (Node *) makeString(verifier), -1));
 	AlterRole(pstate, stmt);
 	free_parsestate(pstate);
 }
