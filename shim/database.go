@@ -79,14 +79,30 @@ func checkContract(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// call takes one round trip: the transaction's statements travel together. A connection left inside a failed transaction
-// is closed by the pool, not reused.
+// snapshotAttempts is how often a snapshot call is made when it loses a race: another request of the same client wrote the
+// same row, or another session staged the same scope. Its next attempt sees what the other has done.
+const snapshotAttempts = 3
+
 func (p *postgres) call(ctx context.Context, ep *endpoint, who identity, body []byte) (answer, error) {
-	var a answer
 	if !ep.snapshot {
+		var a answer
 		err := p.pool.QueryRow(ctx, ep.query, who.user, string(body), string(who.claims)).Scan(&a.status, &a.body)
 		return a, err
 	}
+	for attempt := 1; ; attempt++ {
+		a, err := p.callInSnapshot(ctx, ep, who, body)
+		if sqlState(err) != serializationFailure || attempt == snapshotAttempts {
+			return a, err
+		}
+	}
+}
+
+const serializationFailure = "40001"
+
+// callInSnapshot takes one round trip: the transaction's statements travel together. A connection left inside a failed
+// transaction is closed by the pool, not reused.
+func (p *postgres) callInSnapshot(ctx context.Context, ep *endpoint, who identity, body []byte) (answer, error) {
+	var a answer
 	batch := &pgx.Batch{}
 	batch.Queue("BEGIN ISOLATION LEVEL REPEATABLE READ")
 	batch.Queue(ep.query, who.user, string(body), string(who.claims))

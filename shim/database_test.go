@@ -82,6 +82,32 @@ func TestSnapshotAnswerCountsOnlyAfterCommit(t *testing.T) {
 	}
 }
 
+// batches answers one snapshot call after the other.
+type batches struct {
+	connections
+	results []*snapshotResults
+	calls   int
+}
+
+func (b *batches) SendBatch(context.Context, *pgx.Batch) pgx.BatchResults {
+	b.calls++
+	return b.results[b.calls-1]
+}
+func (r *snapshotResults) Close() error { return nil }
+
+func TestSnapshotCallIsRepeatedAfterALostRace(t *testing.T) {
+	lost, won := func() *snapshotResults { return &snapshotResults{tag: "COMMIT", failAt: 2} }, &snapshotResults{tag: "COMMIT"}
+	pool := &batches{results: []*snapshotResults{lost(), lost(), won}}
+	a, err := (&postgres{pool: pool}).call(context.Background(), endpointNamed(t, "rebuild"), caller, nil)
+	if err != nil || a.body != "out" || pool.calls != 3 {
+		t.Errorf("answer %v after %d calls: %v", a, pool.calls, err)
+	}
+	pool = &batches{results: []*snapshotResults{lost(), lost(), lost()}}
+	if _, err := (&postgres{pool: pool}).call(context.Background(), endpointNamed(t, "pull"), caller, nil); !errors.Is(err, errStep) || pool.calls != 3 {
+		t.Errorf("%d calls: %v", pool.calls, err)
+	}
+}
+
 func TestReadsRunInOneSnapshot(t *testing.T) {
 	for name, want := range map[string]bool{"connect": false, "push": false, "pull": true, "rebuild": true} {
 		if got := endpointNamed(t, name).snapshot; got != want {
