@@ -32,6 +32,10 @@ static const char *const pinned_settings[][2] = {
 	{"row_security", "on"},
 	{"jit", "off"},
 	{"max_parallel_workers_per_gather", "0"},
+	{"plan_cache_mode", "auto"},
+	{"enable_seqscan", "on"},
+	{"enable_hashjoin", "on"},
+	{"enable_mergejoin", "on"},
 };
 
 void

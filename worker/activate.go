@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -28,15 +27,12 @@ func (a *applier) activate(ctx context.Context, w *work) (*registry, error) {
 			}
 		}
 	}
-	if _, err := query(ctx, conn, "SET LOCAL plan_cache_mode = force_custom_plan"); err != nil {
-		return nil, err
-	}
+	a.schema = next.schemaVersion
 	for _, rel := range next.ordered() {
 		if old.byNo[rel.no] != nil {
 			continue
 		}
-		touched := func(list string) { a.scopes = append(a.scopes, strings.Split(list, ",")...) }
-		if err := admit(ctx, conn, rel, w.commit.commitLSN, w.act.ordinal, a.cfg.Limits().BatchMaxRows, touched); err != nil {
+		if err := a.admit(ctx, rel, w.commit.commitLSN, w.act.ordinal); err != nil {
 			return nil, err
 		}
 		if changed && class == "class_3" {
@@ -67,7 +63,7 @@ RETURNING s.scope_no`, itoa(int64(rel.no)), w.commit.commitLSN.String())
 		return err
 	}
 	for _, r := range rows {
-		a.scopes = append(a.scopes, r.text(0))
+		a.scopes[r.int64(0)] = struct{}{}
 	}
 	if _, err := query(ctx, a.conn, "DELETE FROM "+rel.sql.table()); err != nil {
 		return err

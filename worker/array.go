@@ -4,9 +4,12 @@ import "encoding/binary"
 
 // Type OIDs of array elements.
 const (
+	oidBytea = 17
+	oidChar  = 18
+	oidInt8  = 20
+	oidInt4  = 23
 	oidText  = 25
 	oidXID   = 28
-	oidInt8  = 20
 	oidPgLSN = 3220
 )
 
@@ -45,6 +48,12 @@ func (a *array) value(c column) {
 		return
 	}
 	a.text(c.text)
+}
+
+// char adds an element of one octet.
+func (a *array) char(v byte) {
+	a.next()
+	a.buf = append(a.buf, 0, 0, 0, 1, v)
 }
 
 func (a *array) u64(v uint64) {

@@ -2,11 +2,11 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/jackc/pglogrepl"
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 func quoteIdent(s string) string   { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
@@ -79,58 +79,68 @@ func (s *session) baseline(ctx context.Context, snapshot string, at pglogrepl.LS
 	if err != nil {
 		return 0, err
 	}
+	a := &applier{materializer: newMaterializer(newPipeline(s.apply)), cfg: s.cfg, scopes: map[int64]struct{}{}}
+	a.setRegistry(reg)
 	for _, rel := range reg.ordered() {
 		if _, err := query(ctx, s.apply, "SELECT synchro._baseline($1::text::int4, $2::text::int8)", itoa(int64(rel.no)), itoa(generation)); err != nil {
-			return 0, &poison{class: classMaterialization, commitLSN: at, ordinal: -1, relNo: rel.no, err: err}
+			return 0, baselineError(err, rel, at)
 		}
-		if err := admit(ctx, s.apply, rel, at-1, 0, s.cfg.Limits().BatchMaxRows, nil); err != nil {
-			return 0, err
+		if err := a.admit(ctx, rel, at-1, 0); err != nil {
+			return 0, baselineError(err, rel, at)
 		}
 	}
 	_, err = query(ctx, s.apply, "COMMIT")
 	return generation, err
 }
 
+// baselineError makes an error that will come again a block.
+func baselineError(err error, rel *relation, at pglogrepl.LSN) error {
+	if transient(err) && !errors.Is(err, errCount) {
+		return err
+	}
+	return &poison{class: evaluationClass(err), commitLSN: at, ordinal: -1, relNo: rel.no, err: err}
+}
+
 // admit makes the entries of all rows of a projection that has none yet, in chunks and in key order.
-func admit(ctx context.Context, conn *pgconn.PgConn, rel *relation, at pglogrepl.LSN, ordinal int64, size int, touched func(string)) error {
-	if rel.sql.admit == nil {
+func (a *applier) admit(ctx context.Context, rel *relation, at pglogrepl.LSN, ordinal int64) error {
+	if rel.kind != kindSynced {
 		return nil
 	}
 	key := rel.sql.keyColumn().column()
-	cursor := fmt.Sprintf("DECLARE admit NO SCROLL CURSOR FOR SELECT %s::text FROM %s ORDER BY synchro._key_bytes('%s', %[1]s::text)", key, rel.sql.table(), rel.pkType)
-	if _, err := query(ctx, conn, cursor); err != nil {
+	cursor := fmt.Sprintf("DECLARE admit NO SCROLL CURSOR FOR SELECT p.%s::text, p.server_version FROM %s p ORDER BY synchro._key_bytes('%s', p.%[1]s::text)",
+		key, rel.sql.table(), rel.pkType)
+	if _, err := query(ctx, a.conn, cursor); err != nil {
 		return err
 	}
-	st := rel.sql.admit
-	if _, err := conn.Prepare(ctx, st.name, st.sql, nil); err != nil {
-		return err
-	}
+	fetch := fmt.Sprintf("FETCH %d FROM admit", a.cfg.Limits().BatchMaxRows)
 	for {
-		rows, err := query(ctx, conn, fmt.Sprintf("FETCH %d FROM admit", size))
+		rows, err := query(ctx, a.conn, fetch)
 		if err != nil {
 			return err
 		}
 		if len(rows) == 0 {
 			break
 		}
-		keys := array{elem: oidText}
-		for _, r := range rows {
-			keys.text(r[0])
+		ch := &changes{rel: rel, keys: array{elem: oidText}, rows: make([]rowChange, len(rows))}
+		for i, r := range rows {
+			ch.rows[i] = rowChange{lsn: at, ordinal: ordinal, key: addKey(&ch.keys, r[0])}
+			copy(ch.rows[i].version[:], r[1])
 		}
-		params := [][]byte{keys.param(), lsnParam(at), u64Param(uint64(ordinal))}
-		res := conn.ExecPrepared(ctx, st.name, params, binaryFormat(3), textFormat).Read()
-		if res.Err != nil {
-			return &failure{relNo: rel.no, err: res.Err}
+		read := call{statement: rel.sql.read, relNo: rel.no, expect: int64(len(rows)), params: [][]byte{ch.keys.param()},
+			binary: toldFormats, onRow: ch.told(nil)}
+		if err := a.pipeline.run(ctx, []call{read, a.evaluation(ch)}); err != nil {
+			return err
 		}
-		if n := row(res.Rows[0]).int64(0); n != int64(len(rows)) {
-			return &failure{relNo: rel.no, err: errCount}
+		calls, err := a.settle(ctx, []*changes{ch}, at, true)
+		if err != nil {
+			return err
 		}
-		if touched != nil && res.Rows[0][1] != nil {
-			touched(string(res.Rows[0][1]))
+		if len(calls) > 0 {
+			if err := a.pipeline.run(ctx, calls); err != nil {
+				return err
+			}
 		}
 	}
-	if _, err := query(ctx, conn, "CLOSE admit"); err != nil {
-		return err
-	}
-	return conn.Deallocate(ctx, st.name)
+	_, err := query(ctx, a.conn, "CLOSE admit")
+	return err
 }

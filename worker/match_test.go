@@ -276,34 +276,29 @@ func oracle(rng *rand.Rand, reg *registry, s *source) map[string]netRow {
 // collect reads the parameters of a chunk's calls back.
 func collect(t *testing.T, c *chunk, got map[string]netRow) {
 	t.Helper()
-	for _, k := range c.calls(100) {
-		rel := c.x.reg.byNo[k.relNo]
-		switch k.statement {
-		case rel.sql.member:
-			keys, ordinals := decodeArray(k.params[0]), decodeArray(k.params[2])
-			for i, key := range keys {
-				id := fmt.Sprintf("%d/%s", rel.no, *key)
-				r := got[id]
-				r.ordinal = int64(fromBE([]byte(*ordinals[i])))
-				got[id] = r
-			}
-		case rel.sql.remove:
-			keys, versions, ordinals := decodeArray(k.params[0]), decodeArray(k.params[1]), decodeArray(k.params[3])
-			for i, key := range keys {
-				got[fmt.Sprintf("%d/%s", rel.no, *key)] = netRow{op: "D", version: trimVersion(*versions[i]), ordinal: int64(fromBE([]byte(*ordinals[i])))}
-			}
-		default:
-			full := k.statement == rel.sql.upsert
-			keys, bodies := decodeArray(k.params[0]), decodeArray(k.params[1])
-			versions := decodeArray(k.params[len(k.params)-2])
-			for i, key := range keys {
-				id := fmt.Sprintf("%d/%s", rel.no, *key)
-				r := got[id]
-				r.body, r.version, r.kept = *bodies[i], trimVersion(*versions[i]), !full
-				if full {
-					r.big = *decodeArray(k.params[2])[i]
+	for _, ch := range c.changes {
+		id := func(keys *array, r rowChange) string {
+			return fmt.Sprintf("%d/%s", ch.rel.no, keys.buf[r.key.from:r.key.to])
+		}
+		for _, r := range ch.removals {
+			got[id(&ch.gone, r)] = netRow{version: trimVersion(string(r.version[:])), ordinal: r.ordinal}
+		}
+		for _, g := range ch.stores {
+			full := g.stmt == ch.rel.sql.upsert
+			keys, bodies := decodeArray(g.arrays[0].param()), decodeArray(g.arrays[1].param())
+			for i, at := range g.rows {
+				r := ch.rows[at]
+				if *keys[i] != string(ch.keys.buf[r.key.from:r.key.to]) {
+					t.Fatalf("row %s has the image of another", id(&ch.keys, r))
 				}
-				got[id] = r
+				n := netRow{body: *bodies[i], version: trimVersion(string(r.version[:])), ordinal: r.ordinal, kept: !full}
+				if full {
+					n.big = *decodeArray(g.arrays[2].param())[i]
+				}
+				if stored := *decodeArray(g.arrays[len(g.arrays)-2].param())[i]; trimVersion(stored) != n.version {
+					t.Fatalf("row %s is stored with another version", id(&ch.keys, r))
+				}
+				got[id(&ch.keys, r)] = n
 			}
 		}
 	}
@@ -324,13 +319,6 @@ func trimVersion(v string) string {
 		v = v[:len(v)-1]
 	}
 	return v
-}
-
-func fromBE(b []byte) (n uint64) {
-	for _, c := range b {
-		n = n<<8 | uint64(c)
-	}
-	return n
 }
 
 func decodeArray(b []byte) []*string {

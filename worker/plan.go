@@ -110,7 +110,7 @@ func (p *planner) finish(ctx context.Context, w *work, b *batch) error {
 				return err
 			}
 		}
-		w.calls, w.rows = c.calls(b.last().commitLSN), c.rows
+		w.changes, w.rows = c.changes, c.rows
 		p.complete(w, b)
 		b.close()
 	}
@@ -144,7 +144,7 @@ func (p *planner) huge(ctx context.Context, t *txn, items int, limits Limits) er
 		w := &work{first: part == 0, commit: t.commitRecord}
 		for i := range b.rows {
 			if c.rows >= limits.BatchMaxRows || c.bytes >= limits.BatchMaxBytes {
-				w.calls, w.rows = c.calls(t.commitLSN), c.rows
+				w.changes, w.rows = c.changes, c.rows
 				if err := p.emit(ctx, w); err != nil {
 					return err
 				}
@@ -154,7 +154,7 @@ func (p *planner) huge(ctx context.Context, t *txn, items int, limits Limits) er
 				return err
 			}
 		}
-		w.calls, w.rows = c.calls(t.commitLSN), c.rows
+		w.changes, w.rows = c.changes, c.rows
 		if part+1 >= parts {
 			p.complete(w, b)
 			w.ignored, w.items = ignored, items

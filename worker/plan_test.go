@@ -69,22 +69,12 @@ func TestRowsKeepTheirOwnTransactionsPosition(t *testing.T) {
 	b.write(reg.byNo[1], 'I', 5)
 	b.write(reg.byNo[1], 'I', 2)
 	works := plan(t, &planner{x: testIndexer(reg), limits: testLimits(100)}, txns(a, b)...)
-	for _, c := range works[0].calls {
-		if c.statement != reg.byNo[1].sql.member {
-			continue
+	for i, want := range [][2]int64{{100, 0}, {110, 0}, {110, 1}} {
+		r := works[0].changes[0].rows[i]
+		if int64(r.lsn) != want[0] || r.ordinal != want[1] {
+			t.Errorf("row %d is at (%s, %d)", i, r.lsn, r.ordinal)
 		}
-		lsns, ordinals := decodeArray(c.params[1]), decodeArray(c.params[2])
-		for i, want := range [][2]uint64{{100, 0}, {110, 0}, {110, 1}} {
-			if fromBE([]byte(*lsns[i])) != want[0] || fromBE([]byte(*ordinals[i])) != want[1] {
-				t.Errorf("row %d is elsewhere", i)
-			}
-		}
-		if fromBE(c.params[3]) != 110 {
-			t.Error("scopes are not marked with the last commit")
-		}
-		return
 	}
-	t.Fatal("no membership call")
 }
 
 func TestBatchesKeepToTheirRowLimit(t *testing.T) {
@@ -216,8 +206,8 @@ func TestActivationsGetABatchOfTheirOwn(t *testing.T) {
 	next.generation = 3
 	second.done <- next
 	third := <-works
-	if third.calls[0].statement.name != next.byNo[1].sql.upsert.name {
-		t.Errorf("later transactions use %s", third.calls[0].statement.name)
+	if got := third.changes[0].stores[0].stmt; got != next.byNo[1].sql.upsert {
+		t.Errorf("later transactions use %s", got.name)
 	}
 	if err := <-done; err != nil {
 		t.Fatal(err)

@@ -101,7 +101,11 @@ func (s *session) connect(ctx context.Context, name string, more map[string]stri
 
 // serve opens the stream and runs the goroutines until one fails.
 func (s *session) serve(ctx context.Context) (err error) {
-	apply := map[string]string{"synchronous_commit": "off", "plan_cache_mode": "force_generic_plan"}
+	// Plans are made once, perhaps while the tables are still empty, and kept: they must reach rows by index.
+	apply := map[string]string{
+		"synchronous_commit": "off", "plan_cache_mode": "force_generic_plan",
+		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off",
+	}
 	if s.apply, err = s.connect(ctx, "synchro apply", apply); err != nil {
 		return err
 	}
@@ -158,10 +162,11 @@ func (s *session) flow(ctx context.Context, reg *registry, keys []macKey) error 
 		queue: q, works: works, limits: s.cfg.Limits, single: s.single, skip: s.state.endLSN,
 	}
 	a := &applier{
-		cfg: s.cfg, conn: s.apply, works: works, ledger: s.ledger, state: s.state, reg: reg, single: s.single, prepared: map[string]bool{},
-		notify: func(lsn pglogrepl.LSN, scopes []string) { s.heart.written(); s.news.add(lsn, scopes) },
+		materializer: newMaterializer(newPipeline(s.apply)), cfg: s.cfg, works: works, ledger: s.ledger, state: s.state, single: s.single,
+		notify: func(lsn pglogrepl.LSN, scopes map[int64]struct{}) { s.heart.written(); s.news.add(lsn, scopes) },
 		pushed: func() { tick(s.pushes) }, left: func() { tick(s.departures) },
 	}
+	a.setRegistry(reg)
 	k := &keeper{s: s, conn: s.side}
 	c, ctx := newCrew(ctx)
 	c.start(func() error { return streamError(ctx, s.state, r.run(ctx)) })

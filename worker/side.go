@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,20 +68,20 @@ func (h *heart) beat(ctx context.Context, conn *pgconn.PgConn) error {
 type herald struct {
 	mu     sync.Mutex
 	lsn    pglogrepl.LSN
-	scopes map[string]struct{}
+	scopes map[int64]struct{}
 	all    bool
 	ready  chan struct{}
 }
 
 func newHerald() *herald {
-	return &herald{scopes: map[string]struct{}{}, ready: make(chan struct{}, 1)}
+	return &herald{scopes: map[int64]struct{}{}, ready: make(chan struct{}, 1)}
 }
 
-func (h *herald) add(lsn pglogrepl.LSN, scopes []string) {
+func (h *herald) add(lsn pglogrepl.LSN, scopes map[int64]struct{}) {
 	h.mu.Lock()
 	h.lsn = lsn
-	for _, s := range scopes {
-		if h.all || s == "*" || len(h.scopes) >= notifyScopes {
+	for s := range scopes {
+		if h.all || len(h.scopes) >= notifyScopes {
 			h.all = true
 			clear(h.scopes)
 			break
@@ -100,11 +101,11 @@ func (h *herald) take() string {
 	}
 	list := "*"
 	if !h.all {
-		names := make([]string, 0, len(h.scopes))
-		for s := range h.scopes {
-			names = append(names, s)
+		numbers := slices.Sorted(maps.Keys(h.scopes))
+		names := make([]string, len(numbers))
+		for i, n := range numbers {
+			names[i] = itoa(n)
 		}
-		slices.Sort(names)
 		if list = strings.Join(names, ","); len(list) > notifyPayload {
 			list = "*"
 		}

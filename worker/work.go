@@ -4,22 +4,13 @@ import (
 	"github.com/jackc/pglogrepl"
 )
 
-// call is one execution of a statement.
-type call struct {
-	*statement
-	params  [][]byte
-	expect  int64 // rows that it must affect or find, -1: any
-	touches bool  // its row is (count, touched scopes)
-	relNo   int32
-}
-
-// work is what the applier does in one round trip: a whole batch, or a piece of a huge transaction.
+// work is what the applier does at a time: a whole batch, or a piece of a huge transaction.
 type work struct {
-	calls   []call
-	rows    int // size: decides how statements are planned
+	changes []*changes
+	rows    int
 	first   bool
 	last    bool
-	commit  commitRecord    // of the last transaction, when last and a batch
+	commit  commitRecord    // of the last transaction: of the batch so far
 	seen    pglogrepl.LSN   // a marker: everything below is in hand
 	clients map[int64]int64 // when last
 	ignored int64           // when last
@@ -29,21 +20,46 @@ type work struct {
 	done    chan *registry  // when act: the applier answers with the new generation
 }
 
-// group collects the parameters of one statement.
-type group struct {
-	stmt   *statement
-	rel    *relation
-	arrays []array
-	n      int64
-	touch  bool
+// changes are the net changes of one relation.
+type changes struct {
+	rel      *relation
+	stores   []*group
+	keys     array // of the stored rows, in the order of rows
+	rows     []rowChange
+	gone     array // keys of the removed rows, in the order of removals
+	removals []rowChange
+	scopes   []membership // as evaluated
 }
 
-// chunk turns rows of an indexed batch into calls.
+// rowChange is one row's change, and what the statement that stores it tells of the row.
+type rowChange struct {
+	key     span // in the keys
+	lsn     pglogrepl.LSN
+	ordinal int64
+	effect  int32
+	version [16]byte
+	soft    bool
+	typed   []byte // key as octets
+	digest  []byte
+	old     []int64 // scopes that hold the row so far, ascending
+	now     []int64 // scopes that hold it from here on, ascending
+}
+
+type span struct{ from, to int }
+
+// group collects the parameters of one statement that stores rows.
+type group struct {
+	stmt   *statement
+	arrays []array
+	rows   []int32 // indexes into changes.rows
+}
+
+// chunk gathers rows of an indexed batch.
 type chunk struct {
 	x       *indexer
 	b       *batch
-	groups  map[*statement]*group
-	order   []*group
+	changes []*changes
+	byRel   map[*relation]*changes
 	rows    int
 	bytes   int64
 	txn     int32 // whose records the windows hold
@@ -56,21 +72,23 @@ type chunk struct {
 }
 
 func newChunk(x *indexer, b *batch) *chunk {
-	return &chunk{x: x, b: b, groups: map[*statement]*group{}}
+	return &chunk{x: x, b: b, byRel: map[*relation]*changes{}}
 }
 
-func (c *chunk) group(st *statement, rel *relation, touch bool, elems ...uint32) *group {
-	g := c.groups[st]
-	if g == nil {
-		g = &group{stmt: st, rel: rel, touch: touch, arrays: make([]array, len(elems))}
-		for i, e := range elems {
-			g.arrays[i].elem = e
-		}
-		c.groups[st] = g
-		c.order = append(c.order, g)
+func (c *chunk) of(rel *relation) *changes {
+	ch := c.byRel[rel]
+	if ch == nil {
+		ch = &changes{rel: rel, keys: array{elem: oidText}, gone: array{elem: oidText}}
+		c.byRel[rel] = ch
+		c.changes = append(c.changes, ch)
 	}
-	g.n++
-	return g
+	return ch
+}
+
+// addKey appends a key and says where it is.
+func addKey(a *array, key []byte) span {
+	a.text(key)
+	return span{len(a.buf) - len(key), len(a.buf)}
 }
 
 // add puts one row's net change into the chunk.
@@ -104,24 +122,20 @@ func (c *chunk) add(r *rowRef) error {
 	}
 	c.rows++
 	c.bytes += int64(len(body) + len(msg))
+	row := rowChange{lsn: t.commitLSN, ordinal: r.ordinal}
+	copy(row.version[:], f.version)
+	to := c.of(rel)
 	if r.op == msgDelete {
-		g := c.group(rel.sql.remove, rel, true, oidText, oidText, oidPgLSN, oidInt8)
-		g.arrays[0].text(f.key)
-		g.arrays[1].text(f.version)
-		g.arrays[2].u64(uint64(t.commitLSN))
-		g.arrays[3].u64(uint64(r.ordinal))
+		row.key = addKey(&to.gone, f.key)
+		to.removals = append(to.removals, row)
 		return nil
 	}
 	if err := c.image(t, r, bound, ch.tuple, f); err != nil {
 		return err
 	}
-	c.store(rel, f)
-	if rel.sql.member != nil {
-		g := c.group(rel.sql.member, rel, true, oidText, oidPgLSN, oidInt8)
-		g.arrays[0].text(f.key)
-		g.arrays[1].u64(uint64(t.commitLSN))
-		g.arrays[2].u64(uint64(r.ordinal))
-	}
+	row.key = addKey(&to.keys, f.key)
+	to.rows = append(to.rows, row)
+	c.store(to, f)
 	return nil
 }
 
@@ -185,24 +199,31 @@ func (c *chunk) image(t *txn, r *rowRef, bound *binding, tuple []column, f fence
 	return nil
 }
 
-// store adds the completed image to the statement that writes it.
-func (c *chunk) store(rel *relation, f fence) {
+// store adds the completed image of the newest row to the statement that writes it.
+func (c *chunk) store(to *changes, f fence) {
+	rel := to.rel
 	st := rel.sql.upsert
 	if len(c.kept) > 0 {
 		st = rel.sql.update(string(c.kept))
 	}
-	g := c.groups[st]
+	var g *group
+	for _, have := range to.stores {
+		if have.stmt == st {
+			g = have
+			break
+		}
+	}
 	if g == nil {
-		elems := make([]uint32, 0, len(rel.columns)+2)
+		g = &group{stmt: st}
 		for i := range rel.columns {
 			if len(c.kept) == 0 || c.kept[i] == 0 {
-				elems = append(elems, oidText)
+				g.arrays = append(g.arrays, array{elem: oidText})
 			}
 		}
-		g = c.group(st, rel, false, append(elems, oidText, oidXID)...)
-	} else {
-		g.n++
+		g.arrays = append(g.arrays, array{elem: oidText}, array{elem: oidXID})
+		to.stores = append(to.stores, g)
 	}
+	g.rows = append(g.rows, int32(len(to.rows)-1))
 	at := 0
 	for i, v := range c.images {
 		if len(c.kept) > 0 && c.kept[i] != 0 {
@@ -213,27 +234,4 @@ func (c *chunk) store(rel *relation, f fence) {
 	}
 	g.arrays[at].text(f.version)
 	g.arrays[at+1].u32(f.xmin)
-}
-
-// calls are the statements of the chunk: projections first, then the memberships that are evaluated against them.
-func (c *chunk) calls(high pglogrepl.LSN) []call {
-	var stores, members []call
-	for _, g := range c.order {
-		k := call{statement: g.stmt, expect: g.n, touches: g.touch, relNo: g.rel.no}
-		for i := range g.arrays {
-			k.params = append(k.params, g.arrays[i].param())
-		}
-		switch g.stmt {
-		case g.rel.sql.member:
-			k.params = append(k.params, lsnParam(high))
-			members = append(members, k)
-		case g.rel.sql.remove:
-			k.params = append(k.params, lsnParam(high))
-			k.expect = -1 // a row that came and went in one transaction was never there
-			stores = append(stores, k)
-		default:
-			stores = append(stores, k)
-		}
-	}
-	return append(stores, members...)
 }
