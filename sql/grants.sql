@@ -14,7 +14,6 @@ BEGIN
              ELSE CASE c.relkind
                WHEN 'v' THEN pg_catalog.format('ALTER VIEW %s OWNER TO synchro_owner', d.objid::regclass)
                WHEN 'r' THEN pg_catalog.format('ALTER TABLE %s OWNER TO synchro_owner', d.objid::regclass)
-               WHEN 'c' THEN pg_catalog.format('ALTER TYPE %s OWNER TO synchro_owner', d.objid::regclass)
              END
            END AS command
       FROM pg_catalog.pg_depend d
@@ -24,8 +23,8 @@ BEGIN
        AND d.refobjid = (SELECT e.oid FROM pg_catalog.pg_extension e WHERE e.extname = 'synchro')
        AND d.classid IN ('pg_catalog.pg_proc'::regclass, 'pg_catalog.pg_namespace'::regclass, 'pg_catalog.pg_class'::regclass,
                          'pg_catalog.pg_type'::regclass)
-       AND (t.oid IS NULL OR (t.typrelid = 0 AND t.typcategory <> 'A'))
-       AND (c.oid IS NULL OR c.relkind IN ('v', 'r', 'c'))
+       AND (t.oid IS NULL OR t.typcategory <> 'A')
+       AND (c.oid IS NULL OR c.relkind IN ('v', 'r'))
   LOOP
     EXECUTE v_object.command;
   END LOOP;

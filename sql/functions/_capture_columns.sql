@@ -15,6 +15,7 @@ BEGIN
     EXECUTE format('CREATE TABLE synchro_data.r_%s (server_version text COLLATE "C" NOT NULL, row_xmin xid NOT NULL, '
                    'scopes bigint[] NOT NULL DEFAULT ''{}'')', v_rel_no);
     EXECUTE format('REVOKE ALL ON synchro_data.r_%s FROM PUBLIC', v_rel_no);
+    EXECUTE format('REVOKE ALL ON TYPE synchro_data.r_%s FROM PUBLIC', v_rel_no);
     EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON synchro_data.r_%s TO synchro_worker', v_rel_no);
   END IF;
   FOR v_col IN

@@ -42,6 +42,7 @@ BEGIN
   EXECUTE format('CREATE VIEW synchro_projection.%I AS SELECT %s FROM synchro_data.r_%s WHERE synchro._may_read(%s)',
                  p_view_name, v_list, v_rel_no, v_oid);
   EXECUTE format('REVOKE ALL ON synchro_projection.%I FROM PUBLIC', p_view_name);
+  EXECUTE format('REVOKE ALL ON TYPE synchro_projection.%I FROM PUBLIC', p_view_name);
   EXECUTE format('GRANT SELECT ON synchro_projection.%I TO %I', p_view_name, v_owner);
   EXECUTE format('GRANT EXECUTE ON FUNCTION synchro._may_read(oid) TO %I', v_owner);
 END

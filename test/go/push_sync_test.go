@@ -2,6 +2,7 @@ package systest
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/google/uuid"
@@ -16,7 +17,8 @@ type noteColumns map[string]string
 
 // mutation makes a mutation of app.note by human names, as a device that knows the manifest would.
 func mutation(d *client.Session, op, id, base string, columns noteColumns) canonical.Mutation {
-	table := d.Manifest().Tables[0]
+	tables := d.Manifest().Tables
+	table := tables[slices.IndexFunc(tables, func(t canonical.TableDef) bool { return t.Name == "note" })]
 	m := canonical.Mutation{TableID: table.TableID, Op: op, BaseVersion: base,
 		Key: canonical.Value{FieldID: table.PrimaryKeyFieldID, JSON: []byte(`"` + id + `"`)}}
 	for _, f := range table.Fields {
