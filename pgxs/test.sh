@@ -22,6 +22,7 @@ step "Go packages" gotest $($GO list ./... | grep -v '/test/')
 step "SQL tests" .build/pgtest regress
 step "race tests" .build/pgtest isolation
 if [ -d test/go ]; then
+	docker version >/dev/null 2>&1 || printf '== SKIPPED: the container image; no Docker daemon answers\n'
 	step "system tests" gotest -timeout 15m ./test/...
 fi
 printf '== all passed in %s s\n' "$(($(date +%s) - begin))"

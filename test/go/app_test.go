@@ -44,9 +44,7 @@ type app struct {
 // startApp starts everything and waits until it is ready.
 func startApp(t testing.TB, cfg pgtest.Config) *app {
 	t.Helper()
-	a := &app{Cluster: pgtest.StartWithExtension(t, cfg), t: t}
-	a.db = a.Connect(t, "", "")
-	a.exec("BEGIN;" + noteApp + "COMMIT")
+	a := startDatabase(t, cfg)
 	a.startShim("")
 	t.Cleanup(func() {
 		if err := a.serve.Stop(); err != nil {
@@ -54,6 +52,15 @@ func startApp(t testing.TB, cfg pgtest.Config) *app {
 		}
 	})
 	a.awaitReady()
+	return a
+}
+
+// startDatabase starts the cluster with the application, and no shim.
+func startDatabase(t testing.TB, cfg pgtest.Config) *app {
+	t.Helper()
+	a := &app{Cluster: pgtest.StartWithExtension(t, cfg), t: t}
+	a.db = a.Connect(t, "", "")
+	a.exec("BEGIN;" + noteApp + "COMMIT")
 	return a
 }
 
