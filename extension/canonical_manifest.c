@@ -11,7 +11,7 @@
 #include "canonical_manifest.h"
 #include "errcodes.h"
 
-static void pg_attribute_noreturn()
+pg_noreturn static void
 refuse(const char *what)
 {
 	ereport(ERROR,

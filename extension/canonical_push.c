@@ -53,7 +53,7 @@ typedef struct Mutation
 	JcsMember  *columns;		/* by field id octets */
 } Mutation;
 
-static void pg_attribute_noreturn()
+pg_noreturn static void
 refuse(const char *what)
 {
 	ereport(ERROR,

@@ -119,7 +119,7 @@ syn_scope_hash_end(SynScopeHash *hash)
 	return syn_hash_hex(digest);
 }
 
-static void pg_attribute_noreturn()
+pg_noreturn static void
 damaged(const char *what)
 {
 	ereport(ERROR,

@@ -16,7 +16,7 @@
 
 static const char identity_domain[] = "synchro:v3:row-identity:v1";
 
-static void pg_attribute_noreturn()
+pg_noreturn static void
 refuse(const char *what)
 {
 	ereport(ERROR,

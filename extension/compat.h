@@ -30,9 +30,16 @@
 #define syn_schema_aclcheck(oid, role) pg_namespace_aclcheck(oid, role, ACL_USAGE)
 #endif
 
-/* 18 renamed it to pg_noreturn and moved it to the front. */
+/* ProcedureCreate's protrftypes; 18 also takes the list. */
 #if PG_VERSION_NUM >= 180000
-#define pg_attribute_noreturn() __attribute__((noreturn))
+#define SYN_NO_TRANSFORMS PointerGetDatum(NULL), NIL
+#else
+#define SYN_NO_TRANSFORMS PointerGetDatum(NULL)
+#endif
+
+/* 18 has it, for the front of a declaration. */
+#if PG_VERSION_NUM < 180000
+#define pg_noreturn pg_attribute_noreturn()
 #endif
 
 #endif							/* SYNCHRO_COMPAT_H */

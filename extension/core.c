@@ -84,7 +84,7 @@ close_from(int first)
  * In the child, between fork and exec: only async-signal-safe calls.  Its own process group keeps signals for the worker's
  * group (pg_terminate_backend, shutdown) away; the worker stops it through the pipe, and the kernel when the worker dies.
  */
-static void pg_attribute_noreturn()
+pg_noreturn static void
 become_host(const CorePipes *p, pid_t parent, const char *program, const char *library)
 {
 	char	   *argv[] = {"synchro_core_host", (char *) library, NULL};

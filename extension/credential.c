@@ -81,7 +81,7 @@ create_login(const char *login)
 	CommandCounterIncrement();
 }
 
-static void pg_attribute_noreturn()
+pg_noreturn static void
 refuse(const char *login, const char *why)
 {
 	ereport(ERROR,

@@ -15,7 +15,7 @@ typedef struct Member
 	bool		required;
 } Member;
 
-pg_attribute_noreturn() extern void refuse_request(const char *member, const char *rule);
+pg_noreturn extern void refuse_request(const char *member, const char *rule);
 extern void check_members(const JcsNode *object, const Member *members);
 
 /* Kinds of values (request_shape.c). */

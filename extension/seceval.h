@@ -11,6 +11,8 @@
 #include "tcop/dest.h"
 #include "utils/tuplestore.h"
 
+#include "compat.h"
+
 /* --- restricted.c: the one place where code of an application runs --- */
 
 typedef void (*SynRestrictedBody) (void *arg);
@@ -70,12 +72,12 @@ extern Datum scope_set_get(const ScopeSet *set, int i, char *buffer);
 /* --- evalerror.c --- */
 
 /* Failure of an evaluation. Names what is wrong, never a value. */
-extern void syn_evaluation_failed(int sqlstate, const char *reason) pg_attribute_noreturn();
+pg_noreturn extern void syn_evaluation_failed(int sqlstate, const char *reason);
 
 /* Raised by the function itself: no failure of ours, and no condition of the server (cancelled, out of memory, deadlock). */
 extern bool syn_is_function_error(int sqlstate, int failure);
 
 /* In PG_CATCH: a failure for the function's own errors; all others go on as they are. */
-extern void syn_function_failed(int failure, const char *reason) pg_attribute_noreturn();
+pg_noreturn extern void syn_function_failed(int failure, const char *reason);
 
 #endif							/* SYNCHRO_SECEVAL_H */

@@ -112,7 +112,7 @@ synchro_make_twin(PG_FUNCTION_ARGS)
 						   SQLlanguageId, F_FMGR_SQL_VALIDATOR, "", NULL, stringToNode(TextDatumGetCString(body)),
 						   PROKIND_FUNCTION, false, false, false, PROVOLATILE_STABLE, form->proparallel,
 						   buildoidvector(form->proargtypes.values, 1), PointerGetDatum(NULL), PointerGetDatum(NULL),
-						   unnamed ? PointerGetDatum(NULL) : argument_names, NIL, PointerGetDatum(NULL), PointerGetDatum(NULL),
+						   unnamed ? PointerGetDatum(NULL) : argument_names, NIL, SYN_NO_TRANSFORMS, PointerGetDatum(NULL),
 						   InvalidOid, form->procost, form->prorows);
 	ObjectAddressSet(original, ProcedureRelationId, function);
 	recordDependencyOn(&twin, &original, DEPENDENCY_AUTO);
