@@ -46,6 +46,7 @@ install_go() {
 	cp -r "$dir" .build/go
 	chmod -R u+w .build/go
 	chmod -R a+x .build/go/bin .build/go/pkg/tool
+	hash -r # the shell remembers where it found the old one
 }
 
 mkdir -p .build
