@@ -1,4 +1,4 @@
-// Command demo is "make demo": it loads the package archive that this machine's apt knows into a private cluster, syncs it as a
+// Command demo is "make demo": it loads the package archive that the local apt knows into a private cluster, syncs it as a
 // packaging team, and shows changes travel both ways, with every digest verified. It prints names of teams and sections only.
 package main
 
@@ -110,7 +110,7 @@ func loadArchive(ctx context.Context, s *stack) (*archive, error) {
 	if err := debian.Follow(ctx, a.conn, a.team, a.sections); err != nil {
 		return nil, fmt.Errorf("follow: %w", err)
 	}
-	say("load", time.Since(begin), "%d packages of this machine's package archive", len(packages))
+	say("load", time.Since(begin), "%d packages of the local package archive", len(packages))
 
 	begin = time.Now()
 	if err := debian.Register(ctx, a.conn); err != nil {
