@@ -35,16 +35,7 @@ registered_root(Relation rel, const Trigger *trigger)
 	return root;
 }
 
-static void
-refuse_missing_column(Relation rel)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_UNDEFINED_COLUMN),
-			 errmsg("table %s lacks a registered column", RelationGetRelationName(rel)),
-			 errhint("Unregister the table, or restore the column."),
-			 errtable(rel)));
-}
-
+/* InvalidAttrNumber: the column was dropped. That is for the worker to see; writers go on. */
 static AttrNumber
 map_attno(Relation rel, Oid root, long attno)
 {
@@ -57,7 +48,7 @@ map_attno(Relation rel, Oid root, long attno)
 		attno = name ? get_attnum(RelationGetRelid(rel), name) : InvalidAttrNumber;
 	}
 	if (attno <= 0 || attno > desc->natts || TupleDescAttr(desc, attno - 1)->attisdropped)
-		refuse_missing_column(rel);
+		return InvalidAttrNumber;
 	return attno;
 }
 
@@ -104,12 +95,15 @@ prepare_columns(Fence *fence, Relation rel, Oid root, const char *synced, const 
 	fence->columns = palloc(sizeof(FenceColumn) * Max(count_numbers(synced), 1));
 	while (next_number(&synced, &number))
 	{
-		FenceColumn *column = &fence->columns[fence->ncolumns++];
+		FenceColumn *column = &fence->columns[fence->ncolumns];
 		Form_pg_attribute att;
 		bool		text = listed(as_text, number);
 		SynType		type;
 
 		column->attno = map_attno(rel, root, number);
+		if (column->attno == InvalidAttrNumber)
+			continue;
+		fence->ncolumns++;
 		att = TupleDescAttr(RelationGetDescr(rel), column->attno - 1);
 		column->byval = att->attbyval;
 		column->len = att->attlen;
@@ -127,12 +121,15 @@ prepare_generated(Fence *fence, Relation rel, Oid root, const char *generated, M
 	fence->generated = palloc(sizeof(FenceGenerated) * Max(count_numbers(generated), 1));
 	while (next_number(&generated, &number))
 	{
-		FenceGenerated *column = &fence->generated[fence->ngenerated++];
+		FenceGenerated *column = &fence->generated[fence->ngenerated];
 		Oid			output;
 		bool		varlena;
 
 		column->root_attno = number;
 		column->attno = map_attno(rel, root, number);
+		if (column->attno == InvalidAttrNumber)
+			continue;
+		fence->ngenerated++;
 		getTypeOutputInfo(TupleDescAttr(RelationGetDescr(rel), column->attno - 1)->atttypid, &output, &varlena);
 		fmgr_info_cxt(output, &column->output, context);
 	}
@@ -184,6 +181,12 @@ fence_prepare(Relation rel, const Trigger *trigger, MemoryContext context)
 	fence->kind = args[FENCE_ARG_KIND][0];
 	fence->partition = trigger->tgisclone;
 	fence->key = map_attno(rel, root, atol(args[FENCE_ARG_KEY]));
+	if (fence->key == InvalidAttrNumber)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_COLUMN),
+				 errmsg("registered table %s has lost its key", RelationGetRelationName(rel)),
+				 errhint("Unregister the table."),
+				 errtable(rel)));
 	key = TupleDescAttr(RelationGetDescr(rel), fence->key - 1);
 	fence->key_byval = key->attbyval;
 	fence->key_len = key->attlen;

@@ -76,6 +76,14 @@ SELECT fences.try($$UPDATE fences.t SET s = repeat('x', 64 * 1024 * 1024)$$);
 SELECT fences.try($$UPDATE fences.t SET s = repeat('x', 64 * 1024 * 1024 - 1000100)$$);
 SELECT fences.try($$INSERT INTO fences.t (id, s, j) VALUES ('x', repeat('x', 40000000), to_json(repeat('x', 40000000)))$$);
 
+-- A dropped column is the worker's matter, not the writers'; without the key there is no fence.
+CREATE TABLE fences.dropped (id int PRIMARY KEY, a text, b float8);
+SELECT fences.track('fences.dropped', 900008);
+ALTER TABLE fences.dropped DROP COLUMN a;
+SELECT fences.try($$INSERT INTO fences.dropped VALUES (1, 2)$$), fences.try($$INSERT INTO fences.dropped VALUES (2, 'NaN')$$);
+ALTER TABLE fences.dropped DROP COLUMN id CASCADE;
+SELECT fences.try($$INSERT INTO fences.dropped VALUES (2)$$);
+
 -- COPY FREEZE (C6).
 BEGIN;
 CREATE TABLE fences.fresh (id int PRIMARY KEY);
