@@ -18,9 +18,14 @@ type noteColumns map[string]string
 // mutation makes a mutation of app.note by human names, as a device that knows the manifest would.
 func mutation(d *client.Session, op, id, base string, columns noteColumns) canonical.Mutation {
 	tables := d.Manifest().Tables
-	table := tables[slices.IndexFunc(tables, func(t canonical.TableDef) bool { return t.Name == "note" })]
+	note := slices.IndexFunc(tables, func(t canonical.TableDef) bool { return t.Name == "note" })
+	return tableMutation(&tables[note], op, `"`+id+`"`, base, columns)
+}
+
+// tableMutation makes a mutation of any table.
+func tableMutation(table *canonical.TableDef, op, key, base string, columns noteColumns) canonical.Mutation {
 	m := canonical.Mutation{TableID: table.TableID, Op: op, BaseVersion: base,
-		Key: canonical.Value{FieldID: table.PrimaryKeyFieldID, JSON: []byte(`"` + id + `"`)}}
+		Key: canonical.Value{FieldID: table.PrimaryKeyFieldID, JSON: []byte(key)}}
 	for _, f := range table.Fields {
 		if value, ok := columns[f.Name]; ok {
 			m.Columns = append(m.Columns, canonical.Value{FieldID: f.FieldID, JSON: []byte(value)})
