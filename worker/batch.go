@@ -118,6 +118,9 @@ func (x *indexer) index(b *batch, t *txn, part, parts uint64) error {
 	for client, epoch := range clients {
 		p.push(client, epoch)
 	}
+	if part == 0 {
+		b.ignored += t.ignored
+	}
 	b.txns = append(b.txns, t)
 	b.bytes += t.spool.size
 	return nil

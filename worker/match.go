@@ -38,6 +38,7 @@ type txn struct {
 	spool   spool
 	aborted map[uint32]struct{} // subtransactions of a streamed one that were rolled back
 	events  int                 // row changes received, aborted ones included
+	ignored int64               // forged markers since the transaction before
 }
 
 // link is an earlier image of a row in the same transaction: an update may leave out TOASTed values that it carries.

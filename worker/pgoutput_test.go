@@ -89,7 +89,7 @@ func split(data []byte) (out [][]byte) {
 func receive(t *testing.T, messages ...[]byte) []item {
 	t.Helper()
 	q := newQueue(1 << 20)
-	r := &receiver{queue: q, skip: 50, streams: map[uint32]*txn{}, limit: 1 << 16, idle: func(pglogrepl.LSN) {}, reply: func() {}}
+	r := &receiver{queue: q, skip: 50, auth: authenticator{keys: []macKey{testKey}}, streams: map[uint32]*txn{}, limit: 1 << 16, idle: func(pglogrepl.LSN) {}, reply: func() {}}
 	for _, m := range messages {
 		if err := r.message(t.Context(), m); err != nil {
 			t.Fatal(err)
@@ -157,8 +157,9 @@ func TestStreamedTransactionsInterleave(t *testing.T) {
 func TestMarkersKeepTheirPlace(t *testing.T) {
 	bc := commitOf(100)
 	marker := append([]byte{msgLogical}, encodeLogical(false, 120, seal(0, typeMarker, be64(nil, 1)))...)
-	items := receive(t, bc[0], bc[1], marker)
-	if len(items) != 2 || items[1].marker != 120 {
+	forged := append([]byte{msgLogical}, encodeLogical(false, 110, append([]byte{typeMarker}, make([]byte, macSize+8)...))...)
+	items := receive(t, forged, bc[0], bc[1], forged, marker)
+	if len(items) != 2 || items[0].txn.ignored != 1 || items[1].marker != 120 {
 		t.Errorf("items: %+v", items)
 	}
 }

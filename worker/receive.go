@@ -101,6 +101,8 @@ type receiver struct {
 	dir     string        // for spool files
 	idle    func(pglogrepl.LSN)
 	reply   func()
+	auth    authenticator
+	ignored int64           // markers without a valid MAC since the last commit
 	open    *txn            // between B and C
 	streams map[uint32]*txn // streamed transactions in progress
 	stream  *txn            // between S and E
@@ -274,6 +276,11 @@ func (r *receiver) marker(ctx context.Context, body []byte) error {
 	if err != nil {
 		return err
 	}
+	// Everybody can emit one, and each ends a batch.
+	if typ, _, ok := r.auth.open(0, m.content); !ok || typ != typeMarker {
+		r.ignored++
+		return nil
+	}
 	return r.queue.push(ctx, item{marker: m.lsn})
 }
 
@@ -281,6 +288,7 @@ func (r *receiver) marker(ctx context.Context, body []byte) error {
 // the next one.
 func (r *receiver) committed(ctx context.Context, t *txn, c commitRecord) error {
 	t.commitRecord = c
+	t.ignored, r.ignored = r.ignored, 0
 	if err := t.spool.sealed(); err != nil {
 		return fmt.Errorf("spooling a transaction: %w", err)
 	}

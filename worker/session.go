@@ -152,7 +152,7 @@ func (s *session) flow(ctx context.Context, reg *registry, keys []macKey) error 
 	works := make(chan *work)
 	q := newQueue(max(limits.MemoryBytes/queueShare, 1<<20))
 	r := &receiver{
-		conn: s.stream, queue: q, skip: s.state.endLSN, streams: map[uint32]*txn{}, dir: s.cfg.TempDir,
+		conn: s.stream, queue: q, auth: authenticator{keys: keys}, skip: s.state.endLSN, streams: map[uint32]*txn{}, dir: s.cfg.TempDir,
 		limit: int(min(limits.BatchMaxBytes, limits.MemoryBytes/queueShare)),
 		idle:  func(lsn pglogrepl.LSN) { s.ledger.keepalive(lsn, q.pushed()) },
 		reply: func() { tick(s.replyNow) },
