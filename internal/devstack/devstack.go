@@ -26,6 +26,7 @@ type state struct {
 	OperatorListen string
 	JWTSecret      string
 	Built          string // what the running server was started from
+	SQLBuilt       string // the script that the extension was created with
 	ShimPID        int
 	ShimBuilt      string
 }
@@ -74,8 +75,8 @@ func (s *Stack) Up(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := cluster.Exec(ctx, "CREATE EXTENSION IF NOT EXISTS synchro"); err != nil {
-		return fmt.Errorf("create extension: %w", err)
+	if err := s.createExtension(ctx, cluster); err != nil {
+		return err
 	}
 	if err := s.startShim(ctx, cluster); err != nil {
 		return err
@@ -118,6 +119,26 @@ func (s *Stack) startCluster(ctx context.Context) (*pgtest.Cluster, error) {
 	}
 	s.st.Port, s.st.Built = cluster.Port(), built
 	return cluster, s.save()
+}
+
+// createExtension creates the extension once. Within one version there is no way from one script to another.
+func (s *Stack) createExtension(ctx context.Context, cluster *pgtest.Cluster) error {
+	script, err := filepath.Glob(filepath.Join(s.repo, ".build/sql/synchro--*.sql"))
+	if err != nil {
+		return err
+	}
+	built, err := fingerprint(script...)
+	if err != nil {
+		return err
+	}
+	if s.st.SQLBuilt != "" && s.st.SQLBuilt != built {
+		return errors.New("the extension's SQL changed since this stack was made: make down, then make up")
+	}
+	if err := cluster.Exec(ctx, "CREATE EXTENSION IF NOT EXISTS synchro"); err != nil {
+		return fmt.Errorf("create extension: %w", err)
+	}
+	s.st.SQLBuilt = built
+	return s.save()
 }
 
 func (s *Stack) cluster(ctx context.Context) (*pgtest.Cluster, error) {
