@@ -122,12 +122,12 @@ append_generated(Fence *fence, TupleTableSlot *slot)
 
 /* Completes the relation's message for one operation. */
 static void
-build_message(Fence *fence, char op, uint64 ordinal, TransactionId xmin, const char *version, const char *key, TupleTableSlot *slot)
+build_message(Fence *fence, char op, uint64 ordinal, TransactionId xid, const char *version, const char *key, TupleTableSlot *slot)
 {
 	StringInfo	m = &fence->message;
 	char	   *at;
 	uint64		ordinal_be = pg_hton64(ordinal);
-	uint32		xmin_be = pg_hton32(xmin);
+	uint32		xid_be = pg_hton32(xid);
 	uint32		key_len = strlen(key);
 	uint32		key_len_be = pg_hton32(key_len);
 	uint16		n_be = pg_hton16(slot ? fence->ngenerated : 0);
@@ -137,7 +137,7 @@ build_message(Fence *fence, char op, uint64 ordinal, TransactionId xmin, const c
 	at = m->data + fence->ordinal_at;
 	memcpy(at, &ordinal_be, 8);
 	syn_random_uuid((uint8 *) at + 8);
-	memcpy(at + 8 + UUID_LEN, &xmin_be, 4);
+	memcpy(at + 8 + UUID_LEN, &xid_be, 4);
 	memcpy(at + 8 + UUID_LEN + 4, version, SYN_VERSION_LEN);
 	appendBinaryStringInfo(m, (char *) &key_len_be, 4);
 	appendBinaryStringInfo(m, key, key_len);
@@ -214,7 +214,11 @@ synchro_fence(PG_FUNCTION_ARGS)
 
 	syn_random_version(version);
 	ordinal = fence_ordinal(td, td->tg_trigtuple, new_tuple);
-	build_message(fence, op, ordinal, xmin, version, key, new_tuple ? slot : NULL);
+
+	/*
+	 * The worker must know the subtransaction: in a streamed transaction, row changes carry theirs, but messages that of the top one.
+	 */
+	build_message(fence, op, ordinal, new_tuple ? xmin : GetCurrentTransactionId(), version, key, new_tuple ? slot : NULL);
 	message_emit(MESSAGE_FENCE, &fence->message, true);
 	if (op == 'D' && fence->kind == 's')
 		fence_write_tombstone(fence->rel_no, key, version);

@@ -253,6 +253,9 @@ func (p *pass) fence(off int64, body []byte) error {
 	if err != nil {
 		return err
 	}
+	if _, aborted := p.t.aborted[f.xid]; aborted {
+		return nil // the stream tags messages with the top transaction, so only the fence itself tells
+	}
 	rel := p.reg.byNo[f.relNo]
 	if rel == nil {
 		return nil

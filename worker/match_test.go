@@ -230,7 +230,7 @@ func oracle(rng *rand.Rand, reg *registry, s *source) map[string]netRow {
 		if aborted { // what it did is in the stream, marked as rolled back
 			rel := reg.byNo[1]
 			s.add(99, 'I', encodeChange('I', rel.oid, 1000+event, "x", 1, "y"))
-			s.add(99, msgLogical, encodeLogical(true, 1, seal(s.xid, typeFence, encodeFence(rel, 'I', 1<<40, fmt.Sprint(1000+event), "x"))))
+			s.message(typeFence, encodeFenceOf(99, rel, 'I', 1<<40, fmt.Sprint(1000+event), "x")) // tagged with the top transaction
 			s.aborted[99] = struct{}{}
 		}
 		for range 1 + rng.IntN(6) {

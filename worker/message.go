@@ -62,7 +62,7 @@ type fence struct {
 	table     [16]byte // zero for a capture dependency
 	ordinal   uint64
 	id        [16]byte
-	xmin      uint32
+	xid       uint32 // of the (sub)transaction that changed the row: raw xmin of a new tuple
 	version   []byte
 	qualified []byte
 	key       []byte
@@ -85,7 +85,7 @@ func parseFence(body []byte) (f fence, err error) {
 	}
 	f.ordinal = r.u64()
 	copy(f.id[:], r.bytes(16))
-	f.xmin, f.version = r.u32(), r.bytes(16)
+	f.xid, f.version = r.u32(), r.bytes(16)
 	f.qualified = r.bytes(int(r.u16()))
 	f.key = r.bytes(int(r.u32()))
 	start := r.b

@@ -69,7 +69,8 @@ func (s *session) run(ctx context.Context) (err error) {
 	}
 	err = s.serve(ctx)
 	var bad *poison
-	if !errors.As(err, &bad) || ctx.Err() != nil {
+	var again *replay
+	if ctx.Err() != nil || errors.As(err, &again) || !errors.As(err, &bad) {
 		return err
 	}
 	// Nothing of the batch is committed, and what was before it is. A new connection: the old one may be broken.

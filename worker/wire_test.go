@@ -78,6 +78,10 @@ func seal(topXID uint32, typ byte, body []byte) []byte {
 }
 
 func encodeFence(rel *relation, op byte, ordinal uint64, key, version string) []byte {
+	return encodeFenceOf(77, rel, op, ordinal, key, version)
+}
+
+func encodeFenceOf(xid uint32, rel *relation, op byte, ordinal uint64, key, version string) []byte {
 	b := append([]byte{op, rel.kind}, be32(nil, uint32(rel.no))...)
 	b = append(b, rel.id[:]...)
 	if rel.kind == kindSynced {
@@ -85,7 +89,7 @@ func encodeFence(rel *relation, op byte, ordinal uint64, key, version string) []
 	}
 	b = be64(b, ordinal)
 	b = append(be64(b, 0), be64(nil, ordinal)...) // fence id
-	b = be32(b, 77)
+	b = be32(b, xid)
 	b = append(b, (version + strings.Repeat("_", 16))[:16]...)
 	b = append(be16(b, len(rel.qualified)), rel.qualified...)
 	b = append(be32(b, uint32(len(key))), key...)

@@ -233,5 +233,5 @@ func (c *chunk) store(to *changes, f fence) {
 		at++
 	}
 	g.arrays[at].text(f.version)
-	g.arrays[at+1].u32(f.xmin)
+	g.arrays[at+1].u32(f.xid)
 }
