@@ -125,6 +125,9 @@ func (a *applier) execute(ctx context.Context, w *work) error {
 			return err
 		}
 	}
+	if err := a.cfg.failAt("stored"); err != nil {
+		return err
+	}
 	calls, err := a.settle(ctx, w.changes, w.commit.commitLSN, false)
 	if err != nil {
 		return err

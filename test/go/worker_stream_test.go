@@ -53,7 +53,7 @@ func TestTransactionsAroundTheBatchSize(t *testing.T) {
 }
 
 // Nothing of a rolled-back subtransaction is seen, however large the transaction and its subtransactions are.
-func TestSavepoints(t *testing.T) {
+func TestRolledBackSubtransactions(t *testing.T) {
 	c := newCore(t, pgtest.Config{Settings: []string{"logical_decoding_work_mem = '64kB'"}})
 	c.register()
 	c.start()
