@@ -15,7 +15,7 @@ CREATE TEMP TABLE seen AS SELECT r.n, r.authentic, f.* FROM fences.read() r, fen
   jsonb_to_record(p) f(op text, kind text, rel_no int, relation_id uuid, table_id uuid, ordinal bigint, fence_id uuid, row_xmin bigint,
                        version text, relation text, key text, generated jsonb) WHERE r.what = 'F';
 SELECT op, kind, rel_no, relation_id, table_id, relation, key, generated, authentic FROM seen ORDER BY n;
-SELECT op, row_xmin = CASE op WHEN 'I' THEN :inserted WHEN 'U' THEN :updated ELSE 0 END AS right_xmin FROM seen ORDER BY n;
+SELECT op, CASE op WHEN 'I' THEN row_xmin = :inserted WHEN 'U' THEN row_xmin = :updated ELSE row_xmin > :updated END AS right_xmin FROM seen ORDER BY n;
 SELECT count(DISTINCT fence_id), count(DISTINCT version), bool_and(version ~ '^[A-Za-z0-9_-]{16}$') AS version_form,
        bool_and(fence_id::text ~ '^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab]') AS uuid_form, bool_and(ordinal > 0) AS positive FROM seen;
 -- The tombstone has the version of the DELETE.
