@@ -23,7 +23,9 @@ BEGIN
        AND d.refobjid = (SELECT e.oid FROM pg_catalog.pg_extension e WHERE e.extname = 'synchro')
        AND d.classid IN ('pg_catalog.pg_proc'::regclass, 'pg_catalog.pg_namespace'::regclass, 'pg_catalog.pg_class'::regclass,
                          'pg_catalog.pg_type'::regclass)
-       AND (t.oid IS NULL OR t.typcategory <> 'A')
+       -- From 17 on row types of tables are members too; they follow their tables.
+       AND (t.oid IS NULL OR (t.typcategory <> 'A' AND NOT EXISTS (
+             SELECT FROM pg_catalog.pg_class r WHERE r.oid = t.typrelid AND r.relkind <> 'c')))
        AND (c.oid IS NULL OR c.relkind IN ('v', 'r'))
   LOOP
     EXECUTE v_object.command;

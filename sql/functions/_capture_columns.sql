@@ -1,11 +1,18 @@
 CREATE FUNCTION synchro._capture_columns(p_relation oid, p_columns name[]) RETURNS int LANGUAGE plpgsql
 SET search_path = pg_catalog, synchro, pg_temp AS $fn$
 -- Introduces the relation and the named columns: issues their ids once and gives the projection table a column for each.
--- Returns rel_no. Locks: the projection table, if a column is added.
+-- Returns rel_no. Errors: unsupported_type. Locks: the projection table, if a column is added.
 DECLARE
   v_rel_no int;
   v_col    record;
 BEGIN
+  -- From PostgreSQL 18 on there are generated columns that are computed at each read.
+  SELECT a.attname INTO v_col FROM pg_attribute a
+   WHERE a.attrelid = p_relation AND a.attgenerated NOT IN ('', 's') AND a.attname = ANY (p_columns) LIMIT 1;
+  IF FOUND THEN
+    PERFORM synchro._refuse('unsupported_type', format('column %I is generated and not stored', v_col.attname),
+                            'exclude the column, or make it STORED');
+  END IF;
   SELECT l.rel_no INTO v_rel_no FROM synchro.relation l WHERE l.relation_oid = p_relation;
   IF v_rel_no IS NULL THEN
     INSERT INTO synchro.relation (physical_schema, physical_relation, relation_oid)

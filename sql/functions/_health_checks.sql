@@ -24,7 +24,7 @@ BEGIN
     ('worker', (v_worker.pid IS NULL), 'not_running', v_worker.restarts),
     ('heartbeat', extract(epoch FROM clock_timestamp() - v_progress.heartbeat_at) > v_heartbeat, 'stale',
       extract(epoch FROM clock_timestamp() - v_progress.heartbeat_at)::bigint),
-    ('worker_login', (SELECT count(*) FROM pg_auth_members m JOIN pg_roles r ON r.oid = m.member
+    ('worker_login', (SELECT count(DISTINCT m.member) FROM pg_auth_members m JOIN pg_roles r ON r.oid = m.member
                        WHERE m.roleid = 'synchro_worker'::regrole AND r.rolcanlogin) <> 1, 'not_exactly_one', NULL),
     ('slot', v_slot.slot_name IS NULL, 'missing', NULL),
     ('slot_usable', v_slot.plugin <> 'pgoutput' OR v_slot.database <> current_database() OR v_slot.wal_status = 'lost', 'unusable', NULL),

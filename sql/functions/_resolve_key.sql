@@ -39,7 +39,10 @@ BEGIN
                             'use one of the built-in key types listed in docs/registration.md');
   ELSIF v_att.loose THEN
     PERFORM synchro._refuse('unsupported_primary_key_type', 'the key column has a nondeterministic collation');
-  ELSIF p_push AND (v_att.attidentity <> '' OR v_att.attgenerated <> '') THEN
+  ELSIF v_att.attgenerated <> '' THEN
+    -- PostgreSQL neither streams a generated column nor, from 18 on, updates a row whose replica identity it is.
+    PERFORM synchro._refuse('unsupported_primary_key_type', 'a key computed from other columns cannot be captured');
+  ELSIF p_push AND v_att.attidentity <> '' THEN
     PERFORM synchro._refuse('unsupported_primary_key_type', 'a database-generated key cannot be pushed',
                             'let clients choose keys (uuid), or register with p_push_policy => ''read_only''');
   END IF;

@@ -28,7 +28,7 @@ BEGIN
   END IF;
   SELECT a.attname INTO v_bad FROM pg_attribute a
    WHERE a.attrelid = p_relation AND a.attname = ANY (v_columns) AND a.attnum > 0
-     AND (a.attgenerated NOT IN ('', 's') OR synchro._portable_type(a.atttypid, a.attname = ANY (p_text::name[])) IS NULL)
+     AND synchro._portable_type(a.atttypid, a.attname = ANY (p_text::name[])) IS NULL
    ORDER BY a.attnum LIMIT 1;
   IF v_bad IS NOT NULL THEN
     PERFORM synchro._refuse('unsupported_type', format('column %I has a type without a portable form', v_bad),
