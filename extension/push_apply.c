@@ -27,6 +27,9 @@ PG_FUNCTION_INFO_V1(synchro_push_apply);
 #define PUSH_WAIT_MS 5000
 #define PUSH_ROUNDS 8
 
+/* Settings that synchro_push has of its own and the application's code must not see. */
+static const char *const session_settings[] = {"search_path", "jit", "plan_cache_mode", "enable_seqscan"};
+
 /* A round in a subtransaction of its own, which an error must not leave open: callers with an exception block end theirs. */
 static PushRound
 run_round(PushBatch *batch)
@@ -136,7 +139,7 @@ apply(PushBatch *batch, const char *mutations, ArrayType *rel_nos, ReturnSetInfo
 /*
  * _push_apply(client_no bigint, user_id text, claims jsonb, schema_version bigint, atomic boolean, mutations text, rel_nos int[])
  *
- * The application's code runs under the search_path that the session began with, as it would in a direct write; every statement of
+ * The application's code runs under the settings that the session began with, as it would in a direct write; every statement of
  * ours is qualified. The push context ends here, whatever happens.
  */
 Datum
@@ -155,8 +158,9 @@ synchro_push_apply(PG_FUNCTION_ARGS)
 	batch.writer = get_role_oid("synchro_writer", false);
 
 	nest = NewGUCNestLevel();
-	(void) set_config_option("search_path", GetConfigOptionResetString("search_path"), PGC_USERSET, PGC_S_SESSION,
-							 GUC_ACTION_SAVE, true, 0, false);
+	for (int i = 0; i < lengthof(session_settings); i++)
+		(void) set_config_option(session_settings[i], GetConfigOptionResetString(session_settings[i]), PGC_USERSET, PGC_S_SESSION,
+								 GUC_ACTION_SAVE, true, 0, false);
 	(void) set_config_option("row_security", "on", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 	(void) set_config_option("synchro.user_id", batch.user_id, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 	fence_push_begin(batch.client_no, batch.user_id, batch.claims);

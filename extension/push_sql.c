@@ -7,8 +7,11 @@
 #include "common/hashfn.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
+#include "utils/guc.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
+#include "utils/plancache.h"
+#include "utils/resowner.h"
 
 #include "push.h"
 
@@ -92,9 +95,25 @@ find_plan(const char *sql, int nargs, const Oid *types)
 }
 
 /*
- * Executes one statement as the current role under a fresh snapshot; the result is in SPI_tuptable, the number of rows is returned.
- * Every statement finds its rows by key, so the generic plan is the right one from the start.
+ * Plans a statement before it runs. Every statement finds its rows by key, so the generic plan is the right one from the start, and
+ * it must not be one that scans the table because that was empty at the time. (A scan that must be costs so much then that it would
+ * be compiled.) The settings must not reach what runs inside of the statement, hence not its execution.
  */
+static void
+plan_now(SPIPlanPtr plan)
+{
+	int			nest = NewGUCNestLevel();
+	CachedPlan *cached;
+
+	(void) set_config_option("enable_seqscan", "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	(void) set_config_option("jit", "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	cached = SPI_plan_get_cached_plan(plan);
+	if (cached)
+		ReleaseCachedPlan(cached, CurrentResourceOwner);
+	AtEOXact_GUC(false, nest);
+}
+
+/* Executes one statement as the current role under a fresh snapshot; the result is in SPI_tuptable, the number of rows is returned. */
 uint64
 push_exec(const char *sql, int nargs, const Oid *types, const Datum *args, const char *nulls)
 {
@@ -109,7 +128,10 @@ push_exec(const char *sql, int nargs, const Oid *types, const Datum *args, const
 		if (!plan || SPI_keepplan(plan) != 0)
 			elog(ERROR, "could not prepare a statement of a push");
 		entry->plan = plan;
+		plan_now(plan);
 	}
+	else if (!SPI_plan_is_valid(entry->plan))
+		plan_now(entry->plan);
 	rc = SPI_execute_plan(entry->plan, (Datum *) args, nulls, false, 0);
 	if (rc < 0)
 		elog(ERROR, "could not execute a statement of a push: %s", SPI_result_code_string(rc));

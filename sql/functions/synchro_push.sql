@@ -1,10 +1,12 @@
 CREATE FUNCTION synchro.synchro_push(p_user_id text, p_request text, p_claims jsonb DEFAULT NULL)
 RETURNS TABLE (status int, body text, wait_on bigint[]) LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, synchro, pg_temp AS $fn$
+SET search_path = pg_catalog, synchro, pg_temp SET jit = off
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $fn$
 -- One immutable batch of mutations (docs/protocol.md, Push): everything in this transaction, or nothing.
 -- p_user_id: from the verified credential. p_request: the body as it came. p_claims: seen by policies, never fingerprinted.
 -- Returns status and exact body. Errors: 25000 when the transaction is not READ COMMITTED or has deferred work waiting; everything
 -- operational (serialization, deadlock, timeout, resources) propagates and undoes all of it.
+-- Everything is found by key: plans are made once and must not be ones that scan a ledger because it was empty at the time.
 -- Locks: the client's row and the batch's ledger entry, so that two sends of it run one after the other; the target rows.
 DECLARE
   v_client      synchro.client;
