@@ -13,6 +13,7 @@
 #include "access/table.h"
 #include "access/tableam.h"
 #include "access/xact.h"
+#include "catalog/index.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_inherits.h"
@@ -21,6 +22,8 @@
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "miscadmin.h"
+#include "storage/bufmgr.h"
+#include "storage/lmgr.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -41,6 +44,12 @@
 #define insert_index_tuples(info, slot, estate) ExecInsertIndexTuples(info, slot, estate, false, false, NULL, NIL, false)
 #else
 #define insert_index_tuples(info, slot, estate) ExecInsertIndexTuples(info, slot, estate, false, false, NULL, NIL)
+#endif
+
+#if PG_VERSION_NUM >= 170000
+#define reindex_projection(relid, flags, params) reindex_relation(NULL, relid, flags, params)
+#else
+#define reindex_projection(relid, flags, params) reindex_relation(relid, flags, params)
 #endif
 
 /* A captured column: from the source's attribute to the projection's. */
@@ -262,9 +271,20 @@ copy_relation(Baseline *b, Oid relid, EState *estate, ResultRelInfo *info, BulkI
 	return rows;
 }
 
+/* An empty projection that nobody looks at: its indexes are made at the end, which costs a fraction of an entry at a time. */
+static bool
+may_build_indexes_later(Relation target)
+{
+	return RelationGetNumberOfBlocks(target) == 0 && ConditionalLockRelationOid(RelationGetRelid(target), AccessExclusiveLock);
+}
+
 static int64
 copy_all(Baseline *b)
 {
+	/* not reference-counted: a thousand slots would pin it a thousand times */
+	TupleDesc	desc = CreateTupleDescCopyConstr(RelationGetDescr(b->target));
+	bool		indexes_later = may_build_indexes_later(b->target);
+	ReindexParams params = {0};
 	EState	   *estate = CreateExecutorState();
 	ResultRelInfo *info = makeNode(ResultRelInfo);
 	BulkInsertState bulk = GetBulkInsertState();
@@ -274,18 +294,22 @@ copy_all(Baseline *b)
 	int64		rows = 0;
 
 	InitResultRelInfo(info, b->target, 0, NULL, 0);
-	ExecOpenIndices(info, false);
+	if (!indexes_later)
+		ExecOpenIndices(info, false);
 	b->batch = AllocSetContextCreate(CurrentMemoryContext, "synchro baseline", ALLOCSET_DEFAULT_SIZES);
 	for (int i = 0; i < BATCH_ROWS; i++)
-		b->slots[i] = MakeSingleTupleTableSlot(RelationGetDescr(b->target), &TTSOpsHeapTuple);
+		b->slots[i] = MakeSingleTupleTableSlot(desc, &TTSOpsHeapTuple);
 	foreach(cell, relids)
 		rows += copy_relation(b, lfirst_oid(cell), estate, info, bulk);
 	for (int i = 0; i < BATCH_ROWS; i++)
 		ExecDropSingleTupleTableSlot(b->slots[i]);
-	ExecCloseIndices(info);
+	if (!indexes_later)
+		ExecCloseIndices(info);
 	FreeBulkInsertState(bulk);
 	FreeExecutorState(estate);
 	CommandCounterIncrement();
+	if (indexes_later && rows > 0)
+		reindex_projection(RelationGetRelid(b->target), REINDEX_REL_CHECK_CONSTRAINTS, &params);
 	return rows;
 }
 
