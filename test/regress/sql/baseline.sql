@@ -36,9 +36,7 @@ SELECT bl.baseline(:r);
 -- Indexes of an empty projection are made at the end, of another one row by row: complete both times, and unique.
 SET LOCAL enable_seqscan = off;
 SELECT count(*) FROM bl.projection WHERE c1 BETWEEN 1 AND 999;
-SAVEPOINT a;
-INSERT INTO bl.projection SELECT * FROM bl.projection LIMIT 1;
-ROLLBACK TO a;
+DO $$BEGIN INSERT INTO bl.projection SELECT * FROM bl.projection LIMIT 1; RAISE 'accepted'; EXCEPTION WHEN unique_violation THEN END$$;
 INSERT INTO bl.t VALUES (1000);
 SELECT bl.baseline(:r);
 INSERT INTO bl.t VALUES (1001);
