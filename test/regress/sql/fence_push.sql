@@ -25,7 +25,7 @@ SELECT f.key, f.op, f.top_xid = pg_current_xact_id() AS of_transaction,
 -- What the table says is what the WAL says.
 CREATE TEMP TABLE pushed AS SELECT * FROM synchro.push_fence WHERE rel_no = 900001;
 COMMIT;
-SELECT count(*), bool_and(p.server_version = f->>'version' AND p.ordinal = (f->>'ordinal')::bigint AND p.row_xmin::text = f->>'row_xmin' AND p.op::text = f->>'op') AS same
+SELECT count(*), bool_and(p.server_version = f->>'version' AND p.ordinal = (f->>'ordinal')::bigint AND (p.op = 'D' OR p.row_xmin::text = f->>'row_xmin') AND p.op::text = f->>'op') AS same
   FROM fences.read() r, fences.parse(r.body) f, pushed p WHERE r.what = 'F' AND p.ordinal = (f->>'ordinal')::bigint AND r.xid = p.top_xid::text::bigint;
 SELECT synchro.synchro_subject() IS NULL AS nobody;
 
