@@ -117,6 +117,13 @@ func (c *core) stop() {
 	}
 }
 
+// released waits until the slot is free after stop.
+func (c *core) released() {
+	c.t.Helper()
+	c.stop()
+	c.poll("free slot", "SELECT count(*) FROM pg_replication_slots WHERE active", "0")
+}
+
 func (c *core) state() worker.State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
