@@ -46,10 +46,15 @@ push_read_back(PushBatch *batch, void *subject)
 	char		op = 0;
 	const char *version = push_last_fence(m->row, &op, &fenced);
 
-	if (!version)
+	if (!version && (m->op == PUSH_DELETE || push_exists_unfiltered(m->row)))
 		ereport(ERROR,
 				(errcode(SYNCHRO_ERR_SYNC_INTEGRITY_FAILURE),
 				 errmsg("a pushed write left no fence")));
+	if (!version)
+	{
+		push_reject(m, PUSH_POLICY_REJECTED, "the application gave the row another key");
+		return false;
+	}
 	if (m->op == PUSH_DELETE && !m->rel->deleted)
 	{
 		if (op != 'D')

@@ -25,6 +25,9 @@ BEGIN
     PERFORM synchro._refuse('invalid_configuration', 'the key is no text or lifecycle column');
   ELSIF EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = p_relation AND a.attname = p_deleted_at AND a.attnotnull) THEN
     PERFORM synchro._refuse('invalid_configuration', 'the deletion column must be nullable');
+  ELSIF EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = p_relation AND a.attname = p_deleted_at
+                   AND synchro._portable_type(a.atttypid, false) NOT IN ('datetime', 'date')) THEN
+    PERFORM synchro._refuse('invalid_configuration', 'the deletion column must be a timestamp or a date');
   END IF;
   SELECT a.attname INTO v_bad FROM pg_attribute a
    WHERE a.attrelid = p_relation AND a.attname = ANY (v_columns) AND a.attnum > 0

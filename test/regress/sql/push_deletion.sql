@@ -40,3 +40,4 @@ SELECT a.id, a.gone = now.utc AS utc, b.id, b.gone = now.utc::date AS utc FROM s
   (SELECT created_at AT TIME ZONE 'UTC' AS utc FROM synchro.push_batch WHERE batch_id = pt.id('c2')) now;
 \set VERBOSITY terse
 SELECT list, code FROM pt.push('ann', 'c3', pt.m('n6', 'delete', 'shop.c', '-3'));
+SELECT synchro._resolve_sync_columns('shop.c'::regclass, 'id', '{}', '{}', '{}', '{}', 'gone');

@@ -10,6 +10,7 @@ BEGIN
   CASE NEW.title
     WHEN 'upper' THEN NEW.title := 'UPPER';
     WHEN 'suppress' THEN RETURN NULL;
+    WHEN 'move' THEN NEW.id := '00000000-0000-4000-8000-000000000000';
     ELSE NULL;
   END CASE;
   RETURN NEW;
@@ -41,7 +42,7 @@ SELECT list, code, state FROM pt.push('ann', 'b3', pt.note('n2', 'twice'));
 SELECT count(*) AS fences, count(DISTINCT server_version) AS versions FROM synchro.push_fence WHERE key = pt.id('n2')::text;
 SELECT list, code, state FROM pt.push('ann', 'b4', pt.m('m4', 'update', 'shop.note', to_json(pt.id('n2')), '{"qty": 7}'));
 -- a write that a trigger suppresses or takes back
-SELECT list, code, message FROM pt.push('ann', 'b5', pt.note('n3', 'suppress'), pt.note('n4', 'remove'),
+SELECT list, code, message FROM pt.push('ann', 'b5', pt.note('n3', 'suppress'), pt.note('n4', 'remove'), pt.note('n4.2', 'move'),
   pt.m('m5', 'update', 'shop.note', to_json(pt.id('n1')), '{"title": "suppress"}'));
 -- a trigger of the first mutation changes the row of the second: its base is stale
 SELECT list, code, state FROM pt.push('ann', 'b6', pt.note('n5', 'other'), pt.m('m6', 'update', 'shop.note', to_json(pt.id('n1')), '{"slug": "s"}'));
