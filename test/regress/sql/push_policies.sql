@@ -67,3 +67,12 @@ CREATE POLICY may ON shop.note TO synchro_writer USING (shop.may(title));
 RESET ROLE;
 SELECT list, code, message FROM pt.push('ann', 'b11', pt.m('m19', 'update', 'shop.note', to_json(pt.id('mine')), '{"title": "z"}'),
   pt.m('m20', 'update', 'shop.note', to_json(pt.id('public')), '{"title": "z"}'), pt.m('m21', 'insert', 'shop.note', to_json(pt.id('mine')), '{}'));
+-- claims of the credential
+SET ROLE shop_owner;
+DROP POLICY may ON shop.note;
+CREATE POLICY admin ON shop.note TO synchro_writer USING ((SELECT synchro.synchro_subject('roles')) ? 'admin');
+RESET ROLE;
+SELECT s.list, s.code FROM synchro.synchro_push('ann', pt.request('client of ann', 'b12', ARRAY[pt.m('m22', 'update', 'shop.note', to_json(pt.id('bobs')), '{"title": "by ann"}')]),
+  '{"roles": ["user", "admin"]}') r, LATERAL pt.show(r.status, r.body) s;
+SELECT s.list, s.code FROM synchro.synchro_push('ann', pt.request('client of ann', 'b13', ARRAY[pt.m('m23', 'update', 'shop.note', to_json(pt.id('bobs')), '{"title": "by ann"}')]),
+  '{"roles": ["user"]}') r, LATERAL pt.show(r.status, r.body) s;
