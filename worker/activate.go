@@ -68,7 +68,6 @@ RETURNING s.scope_no`, itoa(int64(rel.no)), w.commit.commitLSN.String())
 	if _, err := query(ctx, a.conn, "DELETE FROM "+rel.sql.table()); err != nil {
 		return err
 	}
-	a.left()
 	return nil
 }
 

@@ -43,7 +43,7 @@ type applier struct {
 	scopes map[int64]struct{} // touched by it so far
 	notify func(pglogrepl.LSN, map[int64]struct{})
 	pushed func() // a push was materialized
-	left   func() // a relation left the registry
+	left   func() // relations may have left the registry
 }
 
 func (a *applier) run(ctx context.Context) error {
@@ -198,6 +198,7 @@ func (a *applier) finish(ctx context.Context, w *work, calls []call, next *regis
 	}
 	if next != nil {
 		a.setRegistry(next)
+		a.left() // not before the commit: the keeper looks at what is active
 		w.done <- next
 	}
 	return nil

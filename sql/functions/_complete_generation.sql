@@ -2,6 +2,7 @@ CREATE FUNCTION synchro._complete_generation() RETURNS trigger LANGUAGE plpgsql 
 SET search_path = pg_catalog, synchro, pg_temp AS $fn$
 -- At commit of a registering transaction: validates the whole generation, baselines its new relations, makes the manifest
 -- and puts the activation into the WAL. Any error rolls the registration back.
+-- Relations that left are published up to here: what this transaction changed in them has row events for its fences.
 DECLARE
   v_reg            record;
   v_broken         text;
@@ -30,6 +31,10 @@ BEGIN
       PERFORM synchro._check_representable(v_reg.rel_no, NEW.generation);
     END IF;
   END LOOP;
+  PERFORM synchro._unpublish(r.prrelid)
+     FROM pg_publication_rel r JOIN pg_publication b ON b.oid = r.prpubid JOIN synchro.relation l ON l.relation_oid = r.prrelid
+    WHERE b.pubname = current_setting('synchro.publication_name')
+      AND NOT EXISTS (SELECT FROM synchro.registration g WHERE g.generation = NEW.generation AND g.rel_no = l.rel_no);
   UPDATE synchro.registry_generation SET schema_version = synchro._publish_manifest(NEW.generation, v_rematerialized)
    WHERE generation = NEW.generation;
   PERFORM synchro._emit_activation(NEW.generation);

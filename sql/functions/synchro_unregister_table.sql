@@ -16,6 +16,5 @@ BEGIN
   END IF;
   v_generation := synchro._open_generation();
   DELETE FROM synchro.registration WHERE generation = v_generation AND rel_no = v_rel_no;
-  PERFORM synchro._unpublish(v_oid);
 END
 $fn$;

@@ -114,14 +114,16 @@ func TestSettingsAndNamesDoNotReachTheWire(t *testing.T) {
 		}
 		for _, setting := range []string{"datestyle = 'SQL, DMY'", "timezone = 'Asia/Kathmandu'", "intervalstyle = 'sql_standard'", "extra_float_digits = 0",
 			"bytea_output = 'escape'", "lc_monetary = 'C'", "search_path = app", "standard_conforming_strings = off", "array_nulls = off",
-			"default_transaction_isolation = 'repeatable read'", "enable_hashagg = off", "xmlbinary = 'hex'", "quote_all_identifiers = on", "row_security = on"} {
+			"default_transaction_isolation = 'repeatable read'", "enable_hashagg = off", "xmlbinary = 'hex'", "quote_all_identifiers = on", "row_security = on",
+			"statement_timeout = 200", "idle_in_transaction_session_timeout = 200", "default_transaction_read_only = on", "default_transaction_deferrable = on",
+			"constraint_exclusion = on", "client_min_messages = debug1", "application_name = ''", "role = none"} {
 			a.exec("ALTER " + target + " SET " + setting)
 		}
 	}
 	a.restart(pgtest.Fast)
 	a.restartShim()
 	a.db = a.Connect(t, "", "")
-	a.exec("SET datestyle = 'ISO, YMD'; SET array_nulls = on; SET standard_conforming_strings = on")
+	a.exec("SET default_transaction_read_only = off; SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; SET datestyle = 'ISO, YMD'; SET array_nulls = on; SET standard_conforming_strings = on")
 	a.exec("BEGIN ISOLATION LEVEL READ COMMITTED;" + strangeApp + "COMMIT")
 	baselined, streamed, pushed := uuid.NewString(), uuid.NewString(), uuid.NewString()
 	a.exec(strangeRow, baselined)
