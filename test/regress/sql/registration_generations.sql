@@ -88,6 +88,29 @@ SET CONSTRAINTS ALL IMMEDIATE;
 INSERT INTO gens.other VALUES (4, 'd');
 ROLLBACK;
 
+-- Nor does it register more; and constraints that were immediate before do not complete it early.
+BEGIN;
+SELECT synchro.synchro_register_table('gens.note', 'gens.note_scopes', p_exclude_columns => '{hidden}', p_updated_at_col => 'changed_at', p_deleted_at_col => 'deleted_at');
+SELECT synchro.synchro_unregister_table('gens.other');
+SET CONSTRAINTS ALL IMMEDIATE;
+SELECT synchro.synchro_unregister_table('gens.note');
+ROLLBACK;
+BEGIN;
+SET CONSTRAINTS ALL IMMEDIATE;
+SELECT synchro.synchro_unregister_table('gens.other');
+SELECT synchro.synchro_unregister_table('gens.note');
+COMMIT;
+SELECT * FROM gens.made ORDER BY generation DESC LIMIT 1;
+UPDATE synchro.progress SET registry_generation = (SELECT max(generation) FROM synchro.registry_generation);
+BEGIN;
+SET CONSTRAINTS ALL IMMEDIATE;
+SELECT synchro.synchro_register_table('gens.note', 'gens.note_scopes', p_exclude_columns => '{hidden}', p_updated_at_col => 'changed_at', p_deleted_at_col => 'deleted_at');
+SELECT synchro.synchro_register_table('gens.other', 'gens.other_scopes', p_push_policy => 'read_only');
+COMMIT;
+SELECT * FROM gens.made ORDER BY generation DESC LIMIT 1;
+SELECT count(*) FILTER (WHERE r.membership_twin IS NOT NULL) AS twins FROM synchro.registration r WHERE r.generation = (SELECT max(generation) FROM synchro.registry_generation);
+UPDATE synchro.progress SET registry_generation = (SELECT max(generation) FROM synchro.registry_generation);
+
 -- Unregistering is an incompatible step. The triggers stay until the worker has activated it, and until then the table cannot come back.
 SELECT synchro.synchro_table_id('gens.other') AS table_id \gset
 SELECT synchro.synchro_unregister_table('gens.other');
