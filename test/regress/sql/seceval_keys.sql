@@ -1,4 +1,5 @@
 -- Keys of every key type reach the function as what they are, in both forms of evaluation; bodies of every shape.
+\set SHOW_CONTEXT never
 BEGIN;
 SET LOCAL client_min_messages = warning;
 CREATE SCHEMA sk;
