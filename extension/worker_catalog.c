@@ -124,12 +124,20 @@ synchro_catalog_extension(Oid *extension)
 	return in_transaction(find_extension, extension, &error);
 }
 
+/* Drops the slot of an extension that is gone, but not one that the present extension has made its own by the same name since. */
 static void
 drop_slot(void *arg)
 {
 	const char *slot = quote_literal_cstr(arg);
 
 	SPI_connect();
+	if (OidIsValid(get_extension_oid("synchro", true)) &&
+		SPI_execute(psprintf("SELECT FROM synchro.progress WHERE slot_name OPERATOR(pg_catalog.=) %s", slot), true, 1) == SPI_OK_SELECT &&
+		SPI_processed > 0)
+	{
+		SPI_finish();
+		return;
+	}
 	SPI_execute(psprintf("SELECT pg_catalog.pg_drop_replication_slot(slot_name) FROM pg_catalog.pg_replication_slots"
 						 " WHERE slot_name OPERATOR(pg_catalog.=) %s AND slot_type OPERATOR(pg_catalog.=) 'logical'"
 						 " AND database OPERATOR(pg_catalog.=) pg_catalog.current_database()", slot), false, 0);
