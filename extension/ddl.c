@@ -204,9 +204,33 @@ drop_trigger(Oid relid, const char *name)
 	}
 }
 
+/* Does the active generation, or one to come, contain the relation? */
+static bool
+is_registered(Oid relid)
+{
+	Oid			types[] = {OIDOID};
+	Datum		values[] = {ObjectIdGetDatum(relid)};
+	SynActor	caller;
+	bool		found;
+
+	syn_act_as(&caller, syn_owner());
+	SPI_connect();
+	if (SPI_execute_with_args("SELECT FROM synchro.registration r JOIN synchro.relation l ON l.rel_no = r.rel_no "
+							  "WHERE l.relation_oid = $1 AND r.generation >= (SELECT p.registry_generation FROM synchro.progress p)",
+							  lengthof(types), types, values, NULL, false, 1) != SPI_OK_SELECT)
+		elog(ERROR, "could not read the registry");
+	found = SPI_processed > 0;
+	SPI_finish();
+	syn_act_back(&caller);
+	return found;
+}
+
 PG_FUNCTION_INFO_V1(synchro_remove_triggers);
 
-/* _remove_triggers(relation oid) void; nothing happens when the relation is gone. */
+/*
+ * _remove_triggers(relation oid) void; nothing happens when the relation is gone, or registered: it may have come back between the
+ * caller's question and our lock, which waits for a registration.
+ */
 Datum
 synchro_remove_triggers(PG_FUNCTION_ARGS)
 {
@@ -217,6 +241,8 @@ synchro_remove_triggers(PG_FUNCTION_ARGS)
 	if (rel == NULL)
 		PG_RETURN_VOID();
 	table_close(rel, NoLock);
+	if (is_registered(relid))
+		PG_RETURN_VOID();
 	drop_trigger(relid, FENCE_TRIGGER);
 	drop_trigger(relid, KEY_GUARD_TRIGGER);
 	foreach(cell, truncatable_relations(relid, AccessExclusiveLock))

@@ -18,7 +18,7 @@ CREATE FUNCTION synchro._remove_triggers(p_relation oid) RETURNS void LANGUAGE c
 SET search_path = pg_catalog, synchro, pg_temp
 AS 'MODULE_PATHNAME', 'synchro_remove_triggers';
 COMMENT ON FUNCTION synchro._remove_triggers(oid) IS
-  'Drops the triggers of _install_triggers, if the relation still exists. Locks: ACCESS EXCLUSIVE on it and its partitions.';
+  'Drops the triggers of _install_triggers, if the relation still exists and is not registered. Locks: ACCESS EXCLUSIVE on it and its partitions.';
 
 CREATE FUNCTION synchro._publish(p_relation oid) RETURNS void LANGUAGE c VOLATILE STRICT
 SET search_path = pg_catalog, synchro, pg_temp

@@ -55,7 +55,10 @@ func TestBootstrapStartsAnewAfterACrash(t *testing.T) {
 	var passed atomic.Int64
 	c.cfg.Fail = func(at string) error {
 		if at == "baselined" && passed.Add(1) == 1 {
-			c.exec("UPDATE app.item SET owner = 'u2' WHERE id = 5; DELETE FROM app.item WHERE id = 6")
+			// On a connection of its own: this is the worker's goroutine.
+			if err := c.Exec(context.Background(), "UPDATE app.item SET owner = 'u2' WHERE id = 5; DELETE FROM app.item WHERE id = 6"); err != nil {
+				t.Error(err)
+			}
 			return errInjected
 		}
 		return nil

@@ -168,7 +168,7 @@ func (c *core) poll(what, sql, want string) {
 		return last == want, nil
 	})
 	if err != nil {
-		c.t.Fatalf("%v: last %s, want %s; states %v", err, last, want, c.states)
+		c.t.Fatalf("%v: last %s, want %s; states %v; blocks %s", err, last, want, c.states, c.value("SELECT json_agg(q) FROM synchro.quarantine q"))
 	}
 }
 

@@ -146,7 +146,7 @@ func TestForgedMessagesAreIgnored(t *testing.T) {
 	}
 	c.exec("INSERT INTO app.item (id, owner) VALUES (1, 'u1')")
 	c.equal()
-	c.want("SELECT ignored_messages FROM synchro.progress", "6")
+	c.want("SELECT ignored_messages FROM synchro.progress", "7")
 }
 
 // Origins, other messages and two-phase leftovers of the protocol are no reason to stop.

@@ -1,4 +1,4 @@
--- Values of stored generated columns travel in the fence, in text that no setting of the writer changes (C9).
+-- Values of stored generated columns travel in the fence, in text that no setting of the writer changes.
 \getenv inputs PG_ABS_SRCDIR
 \set fixture :inputs '/fixtures/fences.sql'
 \set ECHO none

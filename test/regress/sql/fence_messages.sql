@@ -53,7 +53,7 @@ COMMIT;
 SELECT (p->>'row_xmin')::bigint = o.xmin::text::bigint AS right_xmin, o.xmin::text::bigint <> r.xid AS of_subtransaction
   FROM fences.read() r, fences.parse(r.body) p, fences."Or""der" o WHERE r.what = 'F' AND o."Id" = 10;
 
--- A session that replays changes is no exception; nor is one with a replication origin (A16).
+-- A session that replays changes is no exception; nor is one with a replication origin.
 SET session_replication_role = replica;
 INSERT INTO fences."Or""der" VALUES (11);
 RESET session_replication_role;
@@ -72,7 +72,7 @@ DELETE FROM fences.member;
 SELECT p - 'ordinal' - 'fence_id' - 'version' - 'row_xmin' AS fence FROM fences.read() r, fences.parse(r.body) p WHERE r.what = 'F';
 SELECT count(*) FROM synchro.tombstone WHERE rel_no = 900002;
 
--- Messages of others are not authentic (C12); ours are.
+-- Messages of others are not authentic; ours are.
 CREATE ROLE fences_nobody;
 SET ROLE fences_nobody;
 SELECT pg_logical_emit_message(true, 'synchro', 'F' || repeat('x', 150)) IS NOT NULL AS emitted;

@@ -1,4 +1,4 @@
--- Whatever triggers of the application do: sorted by ordinal, the fences of a row follow its changes (C4).
+-- Whatever triggers of the application do: sorted by ordinal, the fences of a row follow its changes.
 \getenv inputs PG_ABS_SRCDIR
 \set fixture :inputs '/fixtures/fences.sql'
 \set ECHO none
@@ -88,7 +88,7 @@ DELETE FROM fences.t WHERE id = 21;
 COMMIT;
 SELECT * FROM fences.story();
 
--- Cascades, deferred triggers, many changes of one row (A29).
+-- Cascades, deferred triggers, many changes of one row.
 CREATE TABLE fences.parent (id int PRIMARY KEY);
 CREATE TABLE fences.child (id int PRIMARY KEY, parent int REFERENCES fences.parent ON DELETE CASCADE ON UPDATE CASCADE DEFERRABLE);
 SELECT fences.track('fences.parent', 900003), fences.track('fences.child', 900004);

@@ -36,7 +36,7 @@ INSERT INTO fences.range VALUES ('[1.0,2)');
 SELECT fences.try($$UPDATE fences.range SET r = '[1.00,2)'$$);
 SELECT id, s FROM fences.t;
 
--- TRUNCATE: direct, by cascade, of a partition, in a replaying session (D9).
+-- TRUNCATE: direct, by cascade, of a partition, in a replaying session.
 SELECT fences.try('TRUNCATE fences.t');
 CREATE TABLE fences.parent (id text PRIMARY KEY);
 ALTER TABLE fences.t ADD FOREIGN KEY (s) REFERENCES fences.parent NOT VALID;
@@ -84,7 +84,7 @@ SELECT fences.try($$INSERT INTO fences.dropped VALUES (1, 2)$$), fences.try($$IN
 ALTER TABLE fences.dropped DROP COLUMN id CASCADE;
 SELECT fences.try($$INSERT INTO fences.dropped VALUES (2)$$);
 
--- COPY FREEZE (C6).
+-- COPY FREEZE.
 BEGIN;
 CREATE TABLE fences.fresh (id int PRIMARY KEY);
 SELECT fences.track('fences.fresh', 900006);

@@ -1,4 +1,4 @@
--- Rules of assignment functions (J5) and impact functions.
+-- Rules of assignment functions and impact functions.
 SET client_min_messages = warning;
 CREATE SCHEMA fa;
 CREATE ROLE fa_app;

@@ -1,4 +1,4 @@
--- Every rule of a membership function, broken on its own (A12).
+-- Every rule of a membership function, broken on its own.
 SET client_min_messages = warning;
 CREATE SCHEMA fc;
 CREATE ROLE fc_app;

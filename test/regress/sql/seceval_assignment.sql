@@ -1,4 +1,4 @@
--- Evaluation of the assignment function (J3, J4).
+-- Evaluation of the assignment function.
 BEGIN;
 SET LOCAL client_min_messages = warning;
 CREATE SCHEMA sa;

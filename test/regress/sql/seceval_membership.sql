@@ -55,7 +55,7 @@ EXPLAIN (COSTS OFF) SELECT k.ord, f.scope FROM unnest('{}'::uuid[]) WITH ORDINAL
 RESET ROLE;
 SELECT proacl, proconfig, proowner::regrole, has_function_privilege('synchro_worker', oid, 'EXECUTE') FROM pg_proc WHERE proname = 'se_twin';
 
--- Sets: duplicates collapse, order is that of octets, bounds are exact (B6, B14).
+-- Sets: duplicates collapse, order is that of octets, bounds are exact.
 SELECT se.try('VALUES (''b''), (''a''), (''b''), (''Z''), (''a'')');
 SELECT se.try('VALUES (''a''), (''b''), (''c'')'), se.try('VALUES (''a''), (''b''), (''c''), (''d'')');
 SELECT se.try('SELECT ''a'' FROM generate_series(1, 1000)'), se.try('SELECT ''s'' || i % 3 FROM generate_series(1, 1000) i'), se.try('SELECT ''s'' || i % 4 FROM generate_series(1, 1000) i');
@@ -111,7 +111,7 @@ SELECT se.register('SELECT * FROM se.probe()', 'multi_scope', 20);
 SELECT unnest(string_to_array(se.eval(1), ' 1='));
 SELECT current_user = session_user AS back, current_setting('search_path') AS path;
 
--- The function, its copy or its owner's rights change after registration (B8).
+-- The function, its copy or its owner's rights change after registration.
 SELECT se.register('SELECT ''a''');
 SELECT se.eval(1);
 CREATE OR REPLACE FUNCTION se.f(p_row_key uuid) RETURNS SETOF text LANGUAGE sql STABLE SET search_path = pg_catalog, synchro BEGIN ATOMIC SELECT 'b'; END;
