@@ -2,15 +2,10 @@ CREATE FUNCTION synchro._resolve_function(p_name text, p_arguments oid[]) RETURN
 SET search_path = pg_catalog, synchro, pg_temp AS $fn$
 -- OID of the function with this schema-qualified name and exactly these argument types. Errors: invalid_scope_function.
 DECLARE
-  v_parts text[];
+  v_parts text[] := synchro._qualified_name(p_name);
   v_oid   oid;
 BEGIN
-  BEGIN
-    v_parts := parse_ident(p_name);
-  EXCEPTION WHEN invalid_parameter_value THEN
-    v_parts := NULL;
-  END;
-  IF cardinality(v_parts) IS DISTINCT FROM 2 THEN
+  IF v_parts IS NULL THEN
     PERFORM synchro._refuse('invalid_scope_function', 'the function name is not schema-qualified',
                             'write schema.function without arguments');
   END IF;

@@ -4,15 +4,10 @@ SET search_path = pg_catalog, synchro, pg_temp AS $fn$
 -- p_name: schema.relation, identifiers quoted as in SQL. Returns its OID. Takes no lock.
 -- Errors: ambiguous_physical_relation, unsupported_relation, not_owner.
 DECLARE
-  v_parts text[];
+  v_parts text[] := synchro._qualified_name(p_name);
   v_rel   record;
 BEGIN
-  BEGIN
-    v_parts := parse_ident(p_name);
-  EXCEPTION WHEN invalid_parameter_value THEN
-    v_parts := NULL;
-  END;
-  IF cardinality(v_parts) IS DISTINCT FROM 2 THEN
+  IF v_parts IS NULL THEN
     PERFORM synchro._refuse('ambiguous_physical_relation', 'the relation name is not schema-qualified',
                             'write schema.relation, quoting identifiers as in SQL');
   END IF;
