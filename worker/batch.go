@@ -32,7 +32,8 @@ var errConflict = errors.New("the transaction needs a new batch")
 type indexer struct {
 	reg      *registry
 	auth     authenticator
-	hash     [2]uint64 // key of row hashes, random per process
+	hash     [2]uint64     // key of row hashes, random per process
+	careful  pglogrepl.LSN // up to here, a row that should be new may be there
 	wires    map[uint32]wireRelation
 	bindings []*binding       // referred to by rows
 	current  map[uint32]int32 // relation to its newest binding, -1: not registered
@@ -40,8 +41,8 @@ type indexer struct {
 	scratch  []byte
 }
 
-func newIndexer(reg *registry, keys []macKey, hash [2]uint64) *indexer {
-	return &indexer{reg: reg, auth: authenticator{keys: keys}, hash: hash, wires: map[uint32]wireRelation{}, current: map[uint32]int32{}}
+func newIndexer(reg *registry, keys []macKey, hash [2]uint64, careful pglogrepl.LSN) *indexer {
+	return &indexer{careful: careful, reg: reg, auth: authenticator{keys: keys}, hash: hash, wires: map[uint32]wireRelation{}, current: map[uint32]int32{}}
 }
 
 // setRegistry makes another generation current.

@@ -233,6 +233,9 @@ func (t *table) fence(hash [2]uint64, op byte, txn int32, ordinal uint64, off in
 	return true
 }
 
+// fresh tells whether the row was not there before the transaction.
+func (r *rowRef) fresh() bool { return r.ops&3 == opCode(msgInsert) }
+
 // matched tells whether the k-th change of a row and its fence with the k-th lowest ordinal agree, for every k.
 func (t *table) matched(i int32) bool {
 	r := &t.rows[i]

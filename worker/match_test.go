@@ -284,7 +284,7 @@ func collect(t *testing.T, c *chunk, got map[string]netRow) {
 			got[id(&ch.gone, r)] = netRow{version: trimVersion(string(r.version[:])), ordinal: r.ordinal}
 		}
 		for _, g := range ch.stores {
-			full := g.stmt == ch.rel.sql.upsert
+			full := g.stmt == ch.rel.sql.upsert || g.stmt == ch.rel.sql.insert
 			keys, bodies := decodeArray(g.arrays[0].param()), decodeArray(g.arrays[1].param())
 			for i, at := range g.rows {
 				r := ch.rows[at]

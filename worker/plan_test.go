@@ -206,7 +206,7 @@ func TestActivationsGetABatchOfTheirOwn(t *testing.T) {
 	next.generation = 3
 	second.done <- next
 	third := <-works
-	if got := third.changes[0].stores[0].stmt; got != next.byNo[1].sql.upsert {
+	if got := third.changes[0].stores[0].stmt; got != next.byNo[1].sql.insert {
 		t.Errorf("later transactions use %s", got.name)
 	}
 	if err := <-done; err != nil {

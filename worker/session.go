@@ -159,7 +159,7 @@ func (s *session) flow(ctx context.Context, reg *registry, keys []macKey) error 
 		reply: func() { tick(s.replyNow) },
 	}
 	p := &planner{
-		x:     newIndexer(reg, keys, [2]uint64{binary.LittleEndian.Uint64(seed[:]), binary.LittleEndian.Uint64(seed[8:])}),
+		x:     newIndexer(reg, keys, [2]uint64{binary.LittleEndian.Uint64(seed[:]), binary.LittleEndian.Uint64(seed[8:])}, s.single),
 		queue: q, works: works, limits: s.cfg.Limits, single: s.single, skip: s.state.endLSN,
 	}
 	a := &applier{

@@ -18,6 +18,7 @@ type statements struct {
 	rel     *relation
 	gen     int64
 	schema  int64
+	insert  *statement // of rows that were not there
 	upsert  *statement
 	remove  *statement
 	read    *statement
@@ -28,7 +29,8 @@ type statements struct {
 
 func newStatements(rel *relation, reg *registry) *statements {
 	s := &statements{rel: rel, gen: reg.generation, schema: reg.schemaVersion, updates: map[string]*statement{}}
-	s.upsert = s.named("upsert", s.upsertSQL())
+	s.insert = s.named("insert", s.told(s.insertSQL("")))
+	s.upsert = s.named("upsert", s.told(s.insertSQL(s.onConflict())))
 	s.remove = s.named("remove", s.removeSQL())
 	s.read = s.named("read", s.readSQL())
 	s.members = s.named("members", fmt.Sprintf("SELECT ord, scope_id FROM synchro._evaluate_membership(%d, %d, $1::text[])", rel.no, s.gen))
@@ -88,18 +90,25 @@ func (s *statements) source(skip func(i int) bool) (from string, values []string
 	return fmt.Sprintf("unnest(%s) AS u(%s)", strings.Join(params, ", "), strings.Join(names, ", ")), values, columns
 }
 
-func (s *statements) upsertSQL() string {
+func (s *statements) insertSQL(conflict string) string {
 	from, values, columns := s.source(func(int) bool { return false })
-	var names, set []string
+	var names []string
 	for _, c := range columns {
 		names = append(names, c.column())
+	}
+	return fmt.Sprintf("INSERT INTO %s AS p (%s, server_version, row_xmin) SELECT %s, u.ver, u.xm FROM %s%s",
+		s.table(), strings.Join(names, ", "), strings.Join(values, ", "), from, conflict)
+}
+
+func (s *statements) onConflict() string {
+	var set []string
+	for _, c := range s.rel.columns {
 		if c.attnum != s.rel.keyAttnum {
 			set = append(set, fmt.Sprintf("%s = excluded.%[1]s", c.column()))
 		}
 	}
 	set = append(set, "server_version = excluded.server_version", "row_xmin = excluded.row_xmin")
-	return s.told(fmt.Sprintf("INSERT INTO %s AS p (%s, server_version, row_xmin) SELECT %s, u.ver, u.xm FROM %s ON CONFLICT (%s) DO UPDATE SET %s",
-		s.table(), strings.Join(names, ", "), strings.Join(values, ", "), from, s.keyColumn().column(), strings.Join(set, ", ")))
+	return fmt.Sprintf(" ON CONFLICT (%s) DO UPDATE SET %s", s.keyColumn().column(), strings.Join(set, ", "))
 }
 
 func (s *statements) updateSQL(kept string) string {

@@ -135,7 +135,7 @@ func (c *chunk) add(r *rowRef) error {
 	}
 	row.key = addKey(&to.keys, f.key)
 	to.rows = append(to.rows, row)
-	c.store(to, f)
+	c.store(to, f, r.fresh() && t.commitLSN > c.x.careful)
 	return nil
 }
 
@@ -200,11 +200,14 @@ func (c *chunk) image(t *txn, r *rowRef, bound *binding, tuple []column, f fence
 }
 
 // store adds the completed image of the newest row to the statement that writes it.
-func (c *chunk) store(to *changes, f fence) {
+func (c *chunk) store(to *changes, f fence, fresh bool) {
 	rel := to.rel
 	st := rel.sql.upsert
-	if len(c.kept) > 0 {
+	switch {
+	case len(c.kept) > 0:
 		st = rel.sql.update(string(c.kept))
+	case fresh: // nothing to look for: cheaper
+		st = rel.sql.insert
 	}
 	var g *group
 	for _, have := range to.stores {

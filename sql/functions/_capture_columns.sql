@@ -19,8 +19,9 @@ BEGIN
     SELECT n.nspname, c.relname, c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
      WHERE c.oid = p_relation
     RETURNING rel_no INTO v_rel_no;
+    -- Half-filled pages: a new row is updated once its scopes are known, in its place and without touching the index.
     EXECUTE format('CREATE TABLE synchro_data.r_%s (server_version text COLLATE "C" NOT NULL, row_xmin xid NOT NULL, '
-                   'scopes bigint[] NOT NULL DEFAULT ''{}'')', v_rel_no);
+                   'scopes bigint[] NOT NULL DEFAULT ''{}'') WITH (fillfactor = 50)', v_rel_no);
     EXECUTE format('REVOKE ALL ON synchro_data.r_%s FROM PUBLIC', v_rel_no);
     EXECUTE format('REVOKE ALL ON TYPE synchro_data.r_%s FROM PUBLIC', v_rel_no);
     EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON synchro_data.r_%s TO synchro_worker', v_rel_no);
