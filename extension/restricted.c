@@ -36,6 +36,9 @@ static const char *const pinned_settings[][2] = {
 	{"enable_seqscan", "on"},
 	{"enable_hashjoin", "on"},
 	{"enable_mergejoin", "on"},
+	/* the rows in question were written just now: their pages are in memory, while the whole table may not be */
+	{"seq_page_cost", "1"},
+	{"random_page_cost", "0.1"},
 };
 
 void
