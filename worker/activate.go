@@ -11,6 +11,12 @@ import (
 // the registering transaction has filled; nothing any more of those that left; the scopes that a new manifest affects.
 func (a *applier) activate(ctx context.Context, w *work) (*registry, error) {
 	old, conn := a.reg, a.conn
+	// A registration that was rolled back to a savepoint can leave its message in a streamed transaction.
+	made, err := query(ctx, conn, "SELECT 1 FROM synchro.registry_generation WHERE generation = $1::text::int8 AND xid = $2::text::xid8",
+		itoa(w.act.generation), itoa(w.act.xid))
+	if err != nil || len(made) == 0 {
+		return old, err
+	}
 	next, err := loadRegistry(ctx, conn, w.act.generation)
 	if err != nil {
 		return nil, err

@@ -33,16 +33,21 @@ func (s *session) bootstrap(ctx context.Context) error {
 			return fmt.Errorf("dropping an unfinished slot: %w", err)
 		}
 	}
-	made, err := pglogrepl.CreateReplicationSlot(ctx, s.stream, quoteIdent(s.cfg.Slot), "pgoutput",
-		pglogrepl.CreateReplicationSlotOptions{Mode: pglogrepl.LogicalReplication, SnapshotAction: "EXPORT_SNAPSHOT"})
-	if err != nil {
-		return fmt.Errorf("creating the slot: %w", err)
-	}
-	start, err := pglogrepl.ParseLSN(made.ConsistentPoint)
-	if err != nil {
+	var start pglogrepl.LSN
+	var generation int64
+	// The slot waits for every transaction that is in progress, and the baseline takes what it takes.
+	err = s.heart.during(ctx, s.side, func(ctx context.Context) error {
+		made, err := pglogrepl.CreateReplicationSlot(ctx, s.stream, quoteIdent(s.cfg.Slot), "pgoutput",
+			pglogrepl.CreateReplicationSlotOptions{Mode: pglogrepl.LogicalReplication, SnapshotAction: "EXPORT_SNAPSHOT"})
+		if err != nil {
+			return fmt.Errorf("creating the slot: %w", err)
+		}
+		if start, err = pglogrepl.ParseLSN(made.ConsistentPoint); err != nil {
+			return err
+		}
+		generation, err = s.baseline(ctx, made.SnapshotName, start)
 		return err
-	}
-	generation, err := s.baseline(ctx, made.SnapshotName, start)
+	})
 	if err != nil {
 		return err
 	}

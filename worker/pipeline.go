@@ -42,6 +42,13 @@ func newPipeline(conn *pgconn.PgConn) *pipeline {
 	return &pipeline{conn: conn, prepared: map[string]bool{}}
 }
 
+// forget drops all prepared statements: those of an earlier generation are of no use any more.
+func (p *pipeline) forget(ctx context.Context) error {
+	clear(p.prepared)
+	_, err := query(ctx, p.conn, "DEALLOCATE ALL")
+	return err
+}
+
 // run sends calls in one round trip. Those of tail run after what is before them is committed, unless a transaction is open.
 func (p *pipeline) run(ctx context.Context, calls []call, tail ...call) error {
 	stop := context.AfterFunc(ctx, func() { _ = p.conn.Conn().SetDeadline(time.Unix(1, 0)) })

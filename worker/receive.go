@@ -92,6 +92,9 @@ func (q *queue) pushed() uint64 {
 	return q.handed
 }
 
+// streamedMemory is what a streamed transaction keeps in memory before it goes to a file.
+const streamedMemory = 256 << 10
+
 // receiver takes the replication stream apart into transactions.
 type receiver struct {
 	conn    *pgconn.PgConn
@@ -189,6 +192,7 @@ func (r *receiver) message(ctx context.Context, d []byte) error {
 		}
 		if r.stream = r.streams[xid]; r.stream == nil {
 			r.stream = r.newTxn(commitRecord{xid: xid})
+			r.stream.spool.limit = min(r.limit, streamedMemory) // there may be many at a time
 			r.stream.aborted = map[uint32]struct{}{}
 			r.streams[xid] = r.stream
 		}

@@ -22,6 +22,8 @@ const (
 	seenAhead     = 8 << 20 // WAL that brings us nothing is recorded early beyond this
 )
 
+const lockNotAvailable = "55P03"
+
 // heart writes the heartbeat when nothing else has written progress for half of its limit.
 type heart struct {
 	mu     sync.Mutex
@@ -58,10 +60,38 @@ func (h *heart) beat(ctx context.Context, conn *pgconn.PgConn) error {
 		return nil
 	}
 	_, err := query(ctx, conn, "UPDATE synchro.progress SET heartbeat_at = clock_timestamp()")
+	if sqlState(err) == lockNotAvailable {
+		return nil // soon again
+	}
 	if err == nil {
 		h.written()
 	}
 	return err
+}
+
+// during beats until fn has ended. fn must not use the connection.
+func (h *heart) during(ctx context.Context, conn *pgconn.PgConn, fn func(context.Context) error) error {
+	c, ctx := newCrew(ctx)
+	done := make(chan struct{})
+	c.start(func() error {
+		defer close(done)
+		return fn(ctx)
+	})
+	c.start(func() error {
+		for {
+			if err := h.beat(ctx, conn); err != nil {
+				return err
+			}
+			select {
+			case <-time.After(max(h.due(), 50*time.Millisecond)):
+			case <-done:
+				return nil
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+	})
+	return c.wait()
 }
 
 // herald collects what the next notification says.
@@ -196,7 +226,9 @@ func (k *keeper) settle(ctx context.Context) error {
 			lsn = idle.String()
 		}
 		if _, err := query(ctx, k.conn, `UPDATE synchro.progress SET heartbeat_at = clock_timestamp(), seen_lsn = greatest(seen_lsn, $1::text::pg_lsn)
- WHERE stream_generation = $2::text::int8`, lsn, itoa(k.s.state.streamGeneration)); err != nil {
+ WHERE stream_generation = $2::text::int8`, lsn, itoa(k.s.state.streamGeneration)); sqlState(err) == lockNotAvailable {
+			return nil // the applier ends a batch: soon again
+		} else if err != nil {
 			return err
 		}
 		k.s.heart.written()
