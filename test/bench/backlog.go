@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"time"
 
 	"github.com/jackc/pglogrepl"
 
@@ -27,17 +26,28 @@ func measureBacklog(ctx context.Context, b *bench) error {
 		}, 0.3},
 	} {
 		var worker, decoder series
+		parts := map[string]series{}
 		for run := range b.runs {
-			w, d, err := backlogRun(ctx, func(s *stage) error { return load.make(ctx, s, run) })
+			m, err := backlogRun(ctx, func(s *stage) error { return load.make(ctx, s, run) })
 			if err != nil {
 				return err
 			}
-			worker, decoder = append(worker, float64(load.rows)/w), append(decoder, float64(load.rows)/d)
+			rows := float64(load.rows)
+			worker, decoder = append(worker, rows/m.worker), append(decoder, rows/m.decoder)
+			for name, seconds := range m.used {
+				parts[name] = append(parts[name], seconds*1e6/rows)
+			}
 		}
 		b.against(load.name, "rows/s", worker, decoder, load.want, 0)
+		for _, name := range processes {
+			b.figure(load.name+": "+name, "µs/row", parts[name], 0, 0)
+		}
 	}
 	return nil
 }
+
+// processes that materialize, by the processor time that they take.
+var processes = []string{"apply backend", "walsender", "core"}
 
 func singleTransactions(ctx context.Context, s *stage, run int) error {
 	return s.exec(ctx, fmt.Sprintf(`DO $$ BEGIN
@@ -46,45 +56,52 @@ func singleTransactions(ctx context.Context, s *stage, run int) error {
 		END LOOP; END $$`, 1+run*200_000))
 }
 
-// backlogRun returns the seconds of the worker and of pg_recvlogical for one load.
-func backlogRun(ctx context.Context, load func(*stage) error) (worker, decoder float64, err error) {
+// catchUp is how long each took for the same WAL, in seconds, and the processor time of the worker's processes.
+type catchUp struct {
+	worker, decoder float64
+	used            map[string]float64
+}
+
+func backlogRun(ctx context.Context, load func(*stage) error) (m catchUp, err error) {
 	s, err := newStage(ctx)
 	if err != nil {
-		return 0, 0, err
+		return m, err
 	}
 	defer s.close()
 	if err := s.table(ctx, "item", true); err != nil {
-		return 0, 0, err
+		return m, err
 	}
 	if err := s.exec(ctx, "SELECT pg_create_logical_replication_slot('bench', 'pgoutput')"); err != nil {
-		return 0, 0, err
+		return m, err
 	}
 	if err := s.restart(ctx, "synchro.database = ''", "synchronous_commit = off"); err != nil {
-		return 0, 0, err
+		return m, err
 	}
 	if err := load(s); err != nil {
-		return 0, 0, err
+		return m, err
 	}
 	end, err := s.mark(ctx)
 	if err != nil {
-		return 0, 0, err
+		return m, err
 	}
-	if decoder, err = timed(func() error { return s.recvlogical(ctx, "bench", end) }); err != nil {
-		return 0, 0, err
+	if m.decoder, err = timed(func() error { return s.recvlogical(ctx, "bench", end) }); err != nil {
+		return m, err
 	}
 	if err := s.restart(ctx, "synchro.database = '"+pgtest.Database+"'"); err != nil {
-		return 0, 0, err
+		return m, err
 	}
-	err = pgtest.WaitFor(ctx, time.Minute, "the worker's stream", func() (bool, error) {
-		var active bool
-		err := s.conn.QueryRow(ctx, "SELECT active FROM pg_replication_slots WHERE slot_name <> 'bench'").Scan(&active)
-		return active, err
-	})
+	if err := s.reached(ctx, end); err != nil {
+		return m, err
+	}
+	// It streams since its connection began: pg_recvlogical's time has a connection in it, too.
+	err = s.conn.QueryRow(ctx, `SELECT extract(epoch FROM clock_timestamp() - backend_start)::float8 FROM pg_stat_activity
+		WHERE application_name = 'synchro stream'`).Scan(&m.worker)
 	if err != nil {
-		return 0, 0, err
+		return m, fmt.Errorf("the worker's stream: %w", err)
 	}
-	worker, err = timed(func() error { return s.reached(ctx, end) })
-	return worker, decoder, err
+	c, err := s.capture(ctx)
+	m.used = map[string]float64{"apply backend": cpu(c.apply), "walsender": cpu(c.walsender), "core": cpu(c.core)}
+	return m, err
 }
 
 func (s *stage) restart(ctx context.Context, settings ...string) error {

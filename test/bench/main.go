@@ -48,14 +48,19 @@ func run(ctx context.Context, only string, runs int, dir string) error {
 		return err
 	}
 	b := &bench{runs: runs}
+	var shares series
 	for _, m := range measurements {
 		if !chosen.MatchString(m.name) {
 			continue
 		}
 		fmt.Fprintf(os.Stderr, "measuring %s …\n", m.name)
+		shares = append(shares, share())
 		if err := m.run(ctx, b); err != nil {
 			return fmt.Errorf("%s: %w", m.name, err)
 		}
+	}
+	if len(shares) > 0 {
+		b.figure("share of a processor that a busy loop got beside other work", "", append(shares, share()), 0, 0)
 	}
 	b.print(os.Stdout)
 	return b.write(dir)

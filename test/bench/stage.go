@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jackc/pglogrepl"
@@ -126,15 +124,21 @@ func (s *stage) materialized(ctx context.Context) error {
 	return s.reached(ctx, target)
 }
 
+// stuck is how long progress may take to reach a marker before the bench gives up.
+const stuck = 10 * time.Minute
+
 // reached polls progress closely until it has passed the marker.
 func (s *stage) reached(ctx context.Context, target pglogrepl.LSN) error {
-	for {
+	for start := time.Now(); ; {
 		var done bool
 		if err := s.conn.QueryRow(ctx, "SELECT seen_lsn >= $1::text::pg_lsn FROM synchro.progress", target.String()).Scan(&done); err != nil {
 			return err
 		}
 		if done {
 			return nil
+		}
+		if time.Since(start) > stuck {
+			return fmt.Errorf("the worker does not come to the end: %s", s.Health(ctx))
 		}
 		select {
 		case <-ctx.Done():
@@ -150,27 +154,24 @@ func (s *stage) fill(ctx context.Context, table string, from, rows, owners int) 
 		FROM generate_series($1::bigint, $1::bigint + $2::bigint - 1) i`, table), from, rows, owners)
 }
 
-// rss is the resident memory of a process in MiB; peak is its highest so far.
-func rss(pid int, peak bool) float64 {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0
-	}
-	key := map[bool]string{false: "VmRSS:", true: "VmHWM:"}[peak]
-	for line := range strings.Lines(string(data)) {
-		if rest, ok := strings.CutPrefix(line, key); ok {
-			kb, _ := strconv.ParseFloat(strings.Fields(rest)[0], 64)
-			return kb / 1024
-		}
-	}
-	return 0
-}
-
 // corePID is the process that the Go core runs in.
 func (s *stage) corePID(ctx context.Context) (int, error) {
 	var pid int
 	err := s.conn.QueryRow(ctx, "SELECT coalesce(core_pid, pid) FROM synchro._worker_status() WHERE pid IS NOT NULL").Scan(&pid)
 	return pid, err
+}
+
+// capture are the processes that materialize.
+type capture struct{ apply, walsender, core int }
+
+func (s *stage) capture(ctx context.Context) (c capture, err error) {
+	err = s.conn.QueryRow(ctx, `SELECT a.pid, w.pid FROM pg_stat_activity a, pg_stat_activity w
+		WHERE a.application_name = 'synchro apply' AND w.application_name = 'synchro stream'`).Scan(&c.apply, &c.walsender)
+	if err != nil {
+		return c, fmt.Errorf("the worker's connections: %w", err)
+	}
+	c.core, err = s.corePID(ctx)
+	return c, err
 }
 
 // timed is the duration of f in seconds.
