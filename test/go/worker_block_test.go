@@ -130,9 +130,8 @@ func TestIdleCore(t *testing.T) {
 	before := written()
 	moved := c.value("SELECT confirmed_flush_lsn FROM pg_replication_slots")
 	time.Sleep(10 * time.Second)
-	if n := c.value(fmt.Sprintf("%s - %s", written(), before)); len(n) != 1 && n != "10" && n != "11" || n < "5" && len(n) == 1 {
-		t.Errorf("%s state writes in 10 s", n)
-	}
+	// Once a second; the count of the core's connection lags behind by one or two now and then.
+	c.want(fmt.Sprintf("SELECT %s - %s BETWEEN 5 AND 14", written(), before), "true")
 	c.exec("CREATE TABLE app.busy AS SELECT g, repeat('x', 500) FROM generate_series(1, 20000) g")
 	c.poll("moving slot", fmt.Sprintf("SELECT confirmed_flush_lsn > '%s'::pg_lsn + 10000000 FROM pg_replication_slots", moved), "true")
 }
