@@ -2,7 +2,7 @@ CREATE FUNCTION synchro._pull_page(p_cursors synchro.scope_cursor[], p_assigned 
   p_limit int, OUT o_changes text, OUT o_more boolean, OUT o_valid synchro.scope_cursor[], OUT o_cursors synchro.scope_cursor[])
 LANGUAGE plpgsql
 SET search_path = pg_catalog, synchro, pg_temp AS $fn$
--- One page: the effects after each cursor, merged by position, scope, table and key, at most p_limit.
+-- One page: the effects after each cursor, merged by position, scope, table and key, at most p_limit, fewer where rows are large.
 -- p_cursors: valid ones in the order of their scope ids, of scopes that may have been taken away. p_boundary: commit of B.
 -- o_changes: the rendered changes, comma separated. o_more: some candidate is left.
 -- o_valid: cursors of assigned scopes. o_cursors: the same, advanced to the last effect delivered; without more, B is meant.
@@ -10,6 +10,7 @@ SET search_path = pg_catalog, synchro, pg_temp AS $fn$
 DECLARE
   v_rels    int[];
   v_entries synchro.scope_entry[];
+  v_take    int;
 BEGIN
   o_changes := '';
   o_more := false;
@@ -33,14 +34,15 @@ BEGIN
      WHERE (c.high_lsn, 9223372036854775807) > (c.lsn, c.event)
      ORDER BY e.commit_lsn, e.event_ordinal, e.effect_ordinal, c.scope_id COLLATE "C", r.table_id, e.key
      LIMIT p_limit + 1);
-  IF cardinality(v_entries) > p_limit THEN
+  v_take := least(synchro._page_rows(v_entries, p_schema_version), p_limit);
+  IF cardinality(v_entries) > v_take THEN
     o_more := true;
-    IF (v_entries[p_limit].scope_no, v_entries[p_limit].commit_lsn, v_entries[p_limit].event_ordinal, v_entries[p_limit].effect_ordinal)
-       = (v_entries[p_limit + 1].scope_no, v_entries[p_limit + 1].commit_lsn, v_entries[p_limit + 1].event_ordinal,
-          v_entries[p_limit + 1].effect_ordinal) THEN
+    IF (v_entries[v_take].scope_no, v_entries[v_take].commit_lsn, v_entries[v_take].event_ordinal, v_entries[v_take].effect_ordinal)
+       = (v_entries[v_take + 1].scope_no, v_entries[v_take + 1].commit_lsn, v_entries[v_take + 1].event_ordinal,
+          v_entries[v_take + 1].effect_ordinal) THEN
       PERFORM synchro._raise('sync_integrity_failure');
     END IF;
-    v_entries := v_entries[:p_limit];
+    v_entries := v_entries[:v_take];
     o_cursors := ARRAY(
       SELECT (c.scope_no, c.scope_id, coalesce(l.commit_lsn, c.lsn), coalesce(l.event_ordinal, c.event), coalesce(l.effect_ordinal, c.effect),
               c.membership_generation, c.retention_generation, c.high_lsn)::synchro.scope_cursor

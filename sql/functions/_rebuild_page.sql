@@ -8,7 +8,8 @@ DECLARE
   v_token    text;
   v_records  text;
   v_count    bigint;
-  v_next     bigint := p_ordinal + p_session.page_limit;
+  v_found    bigint;
+  v_next     bigint;
   v_issued   bigint := extract(epoch FROM p_session.issued_at) * 1000000;
 BEGIN
   SELECT g.*, m.schema_hash INTO v_stage
@@ -22,11 +23,16 @@ BEGIN
     RETURN NULL;
   END IF;
 
-  SELECT string_agg(r.record, ',' ORDER BY r.ordinal), count(*) INTO v_records, v_count
-    FROM synchro.rebuild_row r WHERE r.stage_no = p_session.stage_no AND r.ordinal >= p_ordinal AND r.ordinal < v_next;
-  IF v_count <> least(v_stage.cardinality - p_ordinal, p_session.page_limit) THEN
+  -- The limit of the session, or fewer where rows are large.
+  SELECT string_agg(r.record, ',' ORDER BY r.ordinal) FILTER (WHERE r.taken), count(*) FILTER (WHERE r.taken), count(*)
+    INTO v_records, v_count, v_found
+    FROM (SELECT w.ordinal, w.record, w.ordinal = p_ordinal OR sum(octet_length(w.record)) OVER (ORDER BY w.ordinal) <= synchro._page_octets() AS taken
+            FROM synchro.rebuild_row w
+           WHERE w.stage_no = p_session.stage_no AND w.ordinal >= p_ordinal AND w.ordinal < p_ordinal + p_session.page_limit) r;
+  IF v_found <> least(v_stage.cardinality - p_ordinal, p_session.page_limit) THEN
     PERFORM synchro._raise('sync_integrity_failure');
   END IF;
+  v_next := p_ordinal + v_count;
 
   IF v_next < v_stage.cardinality THEN
     v_token := synchro._token_sign('rebuild', jsonb_build_object(

@@ -11,7 +11,6 @@ import (
 	"synchro/canonical"
 	"synchro/client"
 	"synchro/internal/pgtest"
-	"synchro/protocol"
 )
 
 // strangeApp has names and types of every kind, twice under the same table name.
@@ -138,7 +137,7 @@ func TestSettingsAndNamesDoNotReachTheWire(t *testing.T) {
 	}
 	name := `Sché ma.Or"der`
 
-	cursor := a.cursors(ada, "user:ada")
+	cursor := a.rebuildCursor(ada)
 	a.exec(strangeRow, streamed)
 	// An update that leaves the long value where it is.
 	a.exec(`UPDATE "Sché ma"."Or""der" SET "1st" = "1st" WHERE "I d" = $1`, streamed)
@@ -179,16 +178,6 @@ func TestSettingsAndNamesDoNotReachTheWire(t *testing.T) {
 
 	// Names in the manifest are the human ones; equal ones are told apart by their schema.
 	tableNamed(t, ada, `other.Or"der`)
-}
-
-// cursors fetches the cursor of one scope by rebuilding it.
-func (a *app) cursors(d *client.Session, scope string) map[string]protocol.ScopeCursor {
-	a.t.Helper()
-	p := a.post(d.ClientID[:3], "rebuild", rebuildBody(a.t, d, scope, uuid.NewString(), nil, 1000)).page(a.t)
-	if p.HasMore || p.FinalCursor == nil {
-		a.t.Fatal("the scope has more than one page")
-	}
-	return map[string]protocol.ScopeCursor{scope: {Cursor: p.FinalCursor}}
 }
 
 func quoted(t testing.TB, s string) string {

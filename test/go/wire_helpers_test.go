@@ -160,6 +160,23 @@ func rebuildBody(t testing.TB, d *client.Session, scope, id string, cursor *stri
 	return body
 }
 
+// rebuildCursor is a cursor of the device's user's scope, from a rebuild of its own.
+func (a *app) rebuildCursor(d *client.Session) map[string]protocol.ScopeCursor {
+	a.t.Helper()
+	user := d.ClientID[:3]
+	id, scope := uuid.NewString(), "user:"+user
+	var cursor *string
+	for {
+		p := a.post(user, "rebuild", rebuildBody(a.t, d, scope, id, cursor, 1000)).page(a.t)
+		if !p.HasMore {
+			return map[string]protocol.ScopeCursor{scope: {Cursor: p.FinalCursor}}
+		}
+		cursor = p.Cursor
+	}
+}
+
+func scopeCursor(cursor string) protocol.ScopeCursor { return protocol.ScopeCursor{Cursor: &cursor} }
+
 // counted makes a table that counts what is written to app.note, by whomever.
 const counted = `
 CREATE TABLE app.written (n bigint GENERATED ALWAYS AS IDENTITY, op text NOT NULL, id uuid NOT NULL);
