@@ -1,12 +1,3 @@
-CREATE FUNCTION synchro._page_octets() RETURNS bigint LANGUAGE sql IMMUTABLE AS $fn$
--- Row content that a page holds at most, unless a single row is larger: far below what a server can assemble and a client takes.
-SELECT 16777216::bigint
-$fn$;
-
-CREATE FUNCTION synchro._raw_size(p_value "any") RETURNS bigint
-LANGUAGE c STABLE AS 'MODULE_PATHNAME', 'synchro_raw_size';
-COMMENT ON FUNCTION synchro._raw_size("any") IS 'octets of a value, uncompressed, without fetching it; 0 for NULL';
-
 CREATE FUNCTION synchro._page_rows(p_entries synchro.scope_entry[], p_schema_version bigint) RETURNS int LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, synchro, pg_temp AS $fn$
 -- How many of the entries a page takes: content up to _page_octets(), and at least one. Relations without any value out of line are
@@ -34,6 +25,6 @@ BEGIN
   END LOOP;
   RETURN (SELECT greatest(coalesce(min(t.n) - 1, cardinality(p_entries)), 1)
             FROM (SELECT u.n, sum(u.size) OVER (ORDER BY u.n) AS octets FROM unnest(v_ordinals, v_sizes) u (n, size)) t
-           WHERE t.octets > synchro._page_octets());
+           WHERE t.octets > (SELECT synchro._page_octets()));
 END
 $fn$;

@@ -26,7 +26,7 @@ BEGIN
   -- The limit of the session, or fewer where rows are large.
   SELECT string_agg(r.record, ',' ORDER BY r.ordinal) FILTER (WHERE r.taken), count(*) FILTER (WHERE r.taken), count(*)
     INTO v_records, v_count, v_found
-    FROM (SELECT w.ordinal, w.record, w.ordinal = p_ordinal OR sum(octet_length(w.record)) OVER (ORDER BY w.ordinal) <= synchro._page_octets() AS taken
+    FROM (SELECT w.ordinal, w.record, w.ordinal = p_ordinal OR sum(octet_length(w.record)) OVER (ORDER BY w.ordinal) <= (SELECT synchro._page_octets()) AS taken
             FROM synchro.rebuild_row w
            WHERE w.stage_no = p_session.stage_no AND w.ordinal >= p_ordinal AND w.ordinal < p_ordinal + p_session.page_limit) r;
   IF v_found <> least(v_stage.cardinality - p_ordinal, p_session.page_limit) THEN
