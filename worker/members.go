@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -214,6 +215,21 @@ func (e *entryArrays) add(scope int64, rel *relation, r *rowChange, effect int32
 	}
 }
 
+// entry is one row in one scope.
+type entry struct {
+	scope  int64
+	rel    *relation
+	row    *rowChange
+	effect int32
+	state  byte
+}
+
+// compare orders entries as their key does. Written so, those of a scope lie side by side, in the table as in its indexes,
+// for the writer and for all who will read the scope.
+func (e entry) compare(o entry) int {
+	return cmp.Or(cmp.Compare(e.scope, o.scope), cmp.Compare(e.rel.no, o.rel.no), bytes.Compare(e.row.typed, o.row.typed))
+}
+
 // States of an entry.
 const (
 	entryLive = 'l'
@@ -225,6 +241,7 @@ const (
 // yet and share one position.
 func (m *materializer) entries(all []*changes, high pglogrepl.LSN, baseline bool) (calls []call, touched []int64) {
 	set, leave := newEntryArrays(), newEntryArrays()
+	var entries []entry
 	effects := map[int64]int32{} // of a baseline
 	seen := map[int64]struct{}{}
 	touch := func(scope int64) {
@@ -249,7 +266,7 @@ func (m *materializer) entries(all []*changes, high pglogrepl.LSN, baseline bool
 					effect = effects[scope]
 					effects[scope]++
 				}
-				set.add(scope, ch.rel, r, effect, state)
+				entries = append(entries, entry{scope: scope, rel: ch.rel, row: r, effect: effect, state: state})
 				touch(scope)
 			}
 			if slices.Equal(r.old, r.now) {
@@ -275,6 +292,11 @@ func (m *materializer) entries(all []*changes, high pglogrepl.LSN, baseline bool
 				touch(scope)
 			}
 		}
+	}
+	slices.SortFunc(entries, entry.compare)
+	for i := range entries {
+		e := &entries[i]
+		set.add(e.scope, e.rel, e.row, e.effect, e.state)
 	}
 	schema := u64Param(uint64(m.schema))
 	if set.scope.n > 0 {
