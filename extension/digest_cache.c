@@ -12,14 +12,12 @@
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
-#include "miscadmin.h"
-#include "storage/lock.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/pg_lsn.h"
 #include "utils/snapmgr.h"
 
-#define LOCK_CLASS 0x53594443	/* first half of the advisory lock's key: nobody else's by agreement */
+#include "scopelock.h"
 
 PG_FUNCTION_INFO_V1(synchro_cached_digest);
 
@@ -86,16 +84,6 @@ fetch(MemoryContext caller, Datum *digest, int64 *cardinality)
 	return true;
 }
 
-/* One session at a time computes digests of a scope; the lock goes with the transaction, that is when the others can see the row. */
-static void
-lock_scope(int64 scope_no)
-{
-	LOCKTAG		tag;
-
-	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, LOCK_CLASS, (uint32) scope_no, 2);
-	(void) LockAcquire(&tag, ExclusiveLock, false, false);
-}
-
 /*
  * _cached_digest(scope_no bigint, schema_version bigint, scope_id text, high_lsn pg_lsn, OUT digest text, OUT cardinality bigint):
  * the digest under the transaction's snapshot, in which the scope has that high_lsn. Callers with several scopes ask for them in
@@ -122,7 +110,8 @@ synchro_cached_digest(PG_FUNCTION_ARGS)
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
 
-	lock_scope(DatumGetInt64(scope_no));
+	/* one session at a time computes digests of a scope; the lock goes with the transaction: then the others can see the row */
+	(void) syn_lock_scope(SYN_LOCK_DIGEST, (uint32) DatumGetInt64(scope_no), true);
 	latest = RegisterSnapshot(GetLatestSnapshot());
 	run(&find_digest, (Datum[]) {scope_no, schema_version, high_lsn}, latest, true, SPI_OK_SELECT);
 	if (!fetch(caller, &digest, &cardinality))

@@ -189,4 +189,12 @@ extern void push_error_outcome(ErrorData *error, bool application, PushMutation 
 /* push_guard.c */
 extern void push_require_nothing_deferred(const char *message);
 
+/* push_read.c */
+extern void push_require_shape(const JcsNode *mutation);
+
+/* push_session.c */
+extern void push_session_init(void);
+extern bool push_temp_enter(void);
+extern bool push_temp_leave(bool before);
+
 #endif							/* SYNCHRO_PUSH_H */

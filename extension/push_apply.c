@@ -147,7 +147,12 @@ synchro_push_apply(PG_FUNCTION_ARGS)
 {
 	PushBatch	batch = {0};
 	int			nest;
+	bool		temp_before;
+	bool		temp_used;
 
+	for (int i = 0; i < PG_NARGS(); i++)
+		if (PG_ARGISNULL(i) && i != 2)
+			ereport(ERROR, (errcode(SYNCHRO_ERR_INVALID_PARAMETER), errmsg("an argument is missing")));
 	InitMaterializedSRF(fcinfo, 0);
 	batch.mcxt = AllocSetContextCreate(CurrentMemoryContext, "synchro push", ALLOCSET_DEFAULT_SIZES);
 	batch.client_no = PG_GETARG_INT64(0);
@@ -163,6 +168,7 @@ synchro_push_apply(PG_FUNCTION_ARGS)
 								 GUC_ACTION_SAVE, true, 0, false);
 	(void) set_config_option("row_security", "on", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 	(void) set_config_option("synchro.user_id", batch.user_id, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	temp_before = push_temp_enter();
 	fence_push_begin(batch.client_no, batch.user_id, batch.claims);
 	PG_TRY();
 	{
@@ -171,8 +177,13 @@ synchro_push_apply(PG_FUNCTION_ARGS)
 	PG_FINALLY();
 	{
 		fence_push_end();
+		temp_used = push_temp_leave(temp_before);
 	}
 	PG_END_TRY();
+	if (temp_used)
+		ereport(ERROR,
+				(errcode(SYNCHRO_ERR_WRONG_TRANSACTION_STATE),
+				 errmsg("the application must not use temporary objects in a push")));
 	AtEOXact_GUC(false, nest);
 	MemoryContextDelete(batch.mcxt);
 	return (Datum) 0;

@@ -191,11 +191,14 @@ read_key(PushBatch *batch, void *subject)
 static void
 read_mutation(PushBatch *batch, PushMutation *m, const JcsNode *node)
 {
-	const JcsNode *base = jcs_member(node, "base_version");
-	const JcsNode *op = jcs_member(node, "op");
+	const JcsNode *base;
+	const JcsNode *op;
 	ErrorData  *error;
 	bool		valid;
 
+	push_require_shape(node);
+	base = jcs_member(node, "base_version");
+	op = jcs_member(node, "op");
 	m->op = jcs_string_is(op, "insert") ? PUSH_INSERT : jcs_string_is(op, "update") ? PUSH_UPDATE : PUSH_DELETE;
 	m->pk = jcs_member(node, "pk")->u.members[0].value;
 	m->columns = jcs_member(node, "columns");

@@ -13,6 +13,7 @@
 #include "utils/tuplestore.h"
 
 #include "jcs.h"
+#include "push.h"
 
 PG_FUNCTION_INFO_V1(synchro_push_read);
 
@@ -30,6 +31,36 @@ enum
 	READ_MUTATION,
 	READ_COLUMNS
 };
+
+static bool
+is_kind(const JcsNode *node, JcsKind kind)
+{
+	return node && node->kind == kind;
+}
+
+/* The shape is checked before any of this (_request, _batch_fingerprint); what is relied on here is not taken for granted. */
+void
+push_require_shape(const JcsNode *node)
+{
+	const JcsNode *pk;
+	const JcsNode *authored;
+	const JcsNode *columns;
+	const JcsNode *op;
+
+	if (is_kind(node, JCS_OBJECT))
+	{
+		pk = jcs_member(node, "pk");
+		authored = jcs_member(node, "authored_schema");
+		columns = jcs_member(node, "columns");
+		op = jcs_member(node, "op");
+		if (is_kind(jcs_member(node, "mutation_id"), JCS_STRING) && is_kind(jcs_member(node, "table"), JCS_STRING) &&
+			is_kind(pk, JCS_OBJECT) && pk->len == 1 && is_kind(authored, JCS_OBJECT) && is_kind(jcs_member(authored, "hash"), JCS_STRING) &&
+			is_kind(op, JCS_STRING) && (columns ? columns->kind == JCS_OBJECT : jcs_string_is(op, "delete")) &&
+			(jcs_string_is(op, "insert") || is_kind(jcs_member(node, "base_version"), JCS_STRING)))
+			return;
+	}
+	elog(ERROR, "a mutation's shape was not checked");
+}
 
 static Datum
 string_text(const JcsNode *node)
@@ -74,12 +105,17 @@ outcome_head(const JcsNode *id, const JcsNode *table, const JcsNode *pk)
 static void
 read_mutation(const JcsNode *node, Datum *values)
 {
-	const JcsNode *id = jcs_member(node, "mutation_id");
-	const JcsNode *table = jcs_member(node, "table");
-	const JcsNode *pk = jcs_member(node, "pk");
-	const JcsNode *authored = jcs_member(node, "authored_schema");
+	const JcsNode *id;
+	const JcsNode *table;
+	const JcsNode *pk;
+	const JcsNode *authored;
 	int64		version;
 
+	push_require_shape(node);
+	id = jcs_member(node, "mutation_id");
+	table = jcs_member(node, "table");
+	pk = jcs_member(node, "pk");
+	authored = jcs_member(node, "authored_schema");
 	if (!jcs_integer(jcs_member(authored, "version"), &version))
 		elog(ERROR, "a mutation's shape was not checked");
 	values[READ_MUTATION_ID] = DirectFunctionCall1(uuid_in, CStringGetDatum(jcs_string_dup(id)));
@@ -93,10 +129,7 @@ read_mutation(const JcsNode *node, Datum *values)
 	values[READ_MUTATION] = raw_text(node);
 }
 
-/*
- * _push_read(mutations text): ord, mutation_id, table_id, key_field, fields, authored_version, authored_hash, authored, head, mutation.
- * The shape is checked already (_request, _batch_fingerprint).
- */
+/* _push_read(mutations text): ord, mutation_id, table_id, key_field, fields, authored_version, authored_hash, authored, head, mutation. */
 Datum
 synchro_push_read(PG_FUNCTION_ARGS)
 {

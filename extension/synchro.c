@@ -9,6 +9,7 @@
 
 #include "bgworker.h"
 #include "guc.h"
+#include "push.h"
 
 PG_MODULE_MAGIC;
 
@@ -24,4 +25,5 @@ _PG_init(void)
 				 errhint("Add synchro to shared_preload_libraries and restart the server.")));
 	synchro_guc_init();
 	synchro_bgworker_init();
+	push_session_init();
 }

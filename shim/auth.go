@@ -30,6 +30,7 @@ func newAuthenticator(cfg Config) *authenticator {
 	options := []jwt.ParserOption{
 		jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}),
 		jwt.WithExpirationRequired(), jwt.WithIssuedAt(), jwt.WithLeeway(cfg.Leeway), jwt.WithStrictDecoding(),
+		jwt.WithJSONNumber(), // policies see claims: a large number must not become its neighbour
 	}
 	if cfg.Issuer != "" {
 		options = append(options, jwt.WithIssuer(cfg.Issuer))

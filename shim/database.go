@@ -67,7 +67,7 @@ func openDatabase(ctx context.Context, cfg Config) (*postgres, error) {
 
 func checkContract(ctx context.Context, conn *pgx.Conn) error {
 	var version string
-	err := conn.QueryRow(ctx, "SELECT extversion FROM pg_catalog.pg_extension WHERE extname = 'synchro'").Scan(&version)
+	err := conn.QueryRow(ctx, "SELECT extversion FROM pg_catalog.pg_extension WHERE extname OPERATOR(pg_catalog.=) 'synchro'").Scan(&version)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return fmt.Errorf("%w: none is installed, this program is %s", ErrContract, synchro.Version())
 	} else if err != nil {
@@ -132,7 +132,7 @@ func readSnapshot(results pgx.BatchResults, a *answer) error {
 
 func (p *postgres) ready(ctx context.Context) (bool, error) {
 	var ready bool
-	err := p.pool.QueryRow(ctx, "SELECT (synchro.synchro_health()->>'ready')::boolean").Scan(&ready)
+	err := p.pool.QueryRow(ctx, "SELECT (synchro.synchro_health() OPERATOR(pg_catalog.->>) 'ready')::pg_catalog.bool").Scan(&ready)
 	return ready, err
 }
 

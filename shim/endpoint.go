@@ -21,7 +21,8 @@ var endpoints = []*endpoint{
 
 func init() {
 	for _, ep := range endpoints {
-		ep.query = "SELECT status, body FROM synchro.synchro_" + ep.name + "($1, $2, $3::text::jsonb)"
+		// Every name has its schema: the session's search_path is the application's, and pg_temp comes before it.
+		ep.query = "SELECT status, body FROM synchro.synchro_" + ep.name + "($1, $2, $3::pg_catalog.text::pg_catalog.jsonb)"
 	}
 }
 

@@ -18,13 +18,13 @@ import (
 
 // Server serves the public and the operator listener.
 type Server struct {
-	cfg      Config
-	auth     *authenticator
-	db       database
-	ready    *readiness
-	metrics  *metrics
-	inFlight chan struct{}
-	log      *slog.Logger
+	cfg       Config
+	auth      *authenticator
+	db        database
+	ready     *readiness
+	metrics   *metrics
+	admission *admission
+	log       *slog.Logger
 }
 
 // New connects to the database. It fails when the configuration is invalid, and with ErrContract when the database has
@@ -49,7 +49,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 func newServer(cfg Config, db database) *Server {
 	return &Server{
 		cfg: cfg, auth: newAuthenticator(cfg), db: db, ready: &readiness{db: db}, metrics: newMetrics(),
-		inFlight: make(chan struct{}, cfg.MaxInFlight), log: cfg.Log,
+		admission: newAdmission(cfg.MaxInFlight), log: cfg.Log,
 	}
 }
 
@@ -93,12 +93,10 @@ func (s *Server) exchange(w http.ResponseWriter, r *http.Request, ep *endpoint) 
 		s.log.Info("credential refused", "route", ep.name, "reason", err.Error())
 		return s.refuse(w, refusal(protocol.ErrAuthRequired))
 	}
-	select {
-	case s.inFlight <- struct{}{}:
-		defer func() { <-s.inFlight }()
-	default:
+	if !s.admission.enter(who.user) {
 		return s.refuse(w, refusal(protocol.ErrRetryLater))
 	}
+	defer s.admission.leave(who.user)
 	body, err := intake(w, r, ep)
 	if err != nil {
 		return s.refuse(w, refused(err))

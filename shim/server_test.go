@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -28,12 +29,13 @@ type fakeDatabase struct {
 	health atomic.Bool
 	asked  atomic.Int32
 	user   string
+	claims string
 	body   string
 	route  string
 }
 
 func (f *fakeDatabase) call(_ context.Context, ep *endpoint, who identity, body []byte) (answer, error) {
-	f.user, f.body, f.route = who.user, string(body), ep.name
+	f.user, f.claims, f.body, f.route = who.user, string(who.claims), string(body), ep.name
 	return f.answer()
 }
 func (f *fakeDatabase) ready(context.Context) (bool, error) {
@@ -93,6 +95,17 @@ func testServer(t *testing.T, db *fakeDatabase) (*Server, http.Handler, *bytes.B
 
 func answers(status int, body string) *fakeDatabase {
 	return &fakeDatabase{answer: func() (answer, error) { return answer{status, body}, nil }}
+}
+
+// Policies compare claims: of two tenants with neighbouring numbers, neither may become the other.
+func TestForwardsLargeNumbersOfClaims(t *testing.T) {
+	db := answers(200, `{}`)
+	_, h, _ := testServer(t, db)
+	signed := token(t, jwt.MapClaims{"sub": "alice", "exp": time.Now().Add(time.Hour).Unix(), "tenant": json.Number("9007199254740993")})
+	w := post(t, h, pullBody, func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+signed) })
+	if w.Code != 200 || !strings.Contains(db.claims, `"tenant":9007199254740993`) {
+		t.Errorf("answer %d, claims %s", w.Code, db.claims)
+	}
 }
 
 func TestForwardsBodyAndAnswerUnchanged(t *testing.T) {

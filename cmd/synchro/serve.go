@@ -23,7 +23,7 @@ type serveCommand struct {
 	Audience       string        `env:"SYNCHRO_AUDIENCE" help:"Required audience of tokens; any when empty."`
 	Leeway         time.Duration `default:"2s" env:"SYNCHRO_LEEWAY" help:"Clock skew allowed for exp, nbf and iat."`
 	PoolSize       int           `default:"16" env:"SYNCHRO_POOL_SIZE" help:"Database connections at most."`
-	MaxInFlight    int           `default:"256" env:"SYNCHRO_MAX_IN_FLIGHT" help:"Requests served at once; more are answered 429."`
+	MaxInFlight    int           `default:"256" env:"SYNCHRO_MAX_IN_FLIGHT" help:"Requests served at once, a quarter of them for one user; more are answered 429."`
 	RequestTimeout time.Duration `default:"30s" env:"SYNCHRO_REQUEST_TIMEOUT" help:"Time for one database call."`
 	ReadTimeout    time.Duration `default:"15s" env:"SYNCHRO_READ_TIMEOUT" help:"Time to read one request."`
 	WriteTimeout   time.Duration `default:"30s" env:"SYNCHRO_WRITE_TIMEOUT" help:"Time to write one response."`

@@ -6,7 +6,7 @@ SET search_path = pg_catalog, synchro, pg_temp AS $fn$
 -- acknowledged, and nothing in the scope changed since. Where a changing scope is staged again and again, clients that never
 -- wrote, so have no write of theirs to miss, also share a stage of the last minute; their next pull brings the rest.
 -- Errors: 40001 when another session staged the scope while this one waited for its turn.
--- Locks: the stage against removal; an advisory lock per scope while a stage is made.
+-- Locks: the stage against removal; one per scope while a stage is made.
 DECLARE
   v_scope   record;
   v_stage   bigint;
@@ -33,9 +33,9 @@ BEGIN
                     WHERE c.scope_id = p_scope_id AND c.created_at > now() - interval '1 minute') >= 3))
    ORDER BY g.boundary_lsn DESC LIMIT 1 FOR SHARE;
   IF v_stage IS NULL THEN
-    IF NOT pg_try_advisory_xact_lock(1398360133, hashtext(p_scope_id)) THEN
+    IF NOT synchro._lock_stage(p_scope_id, false) THEN
       -- Wait for whoever stages it. This snapshot cannot see what they make, the next one can.
-      PERFORM pg_advisory_xact_lock(1398360133, hashtext(p_scope_id));
+      PERFORM synchro._lock_stage(p_scope_id, true);
       RAISE EXCEPTION USING ERRCODE = '40001', MESSAGE = 'the scope was staged by another session meanwhile',
                             HINT = 'Repeat the transaction.';
     END IF;

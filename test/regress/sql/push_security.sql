@@ -75,3 +75,19 @@ SELECT r AS role, has_function_privilege(r, f, 'EXECUTE') AS may, f::regproc AS 
 SELECT p.proname FROM pg_proc p, unnest('{public,synchro_adapter,synchro_operator,synchro_monitor,synchro_seed,synchro_worker,synchro_writer}'::text[]) r
  WHERE p.pronamespace = 'synchro'::regnamespace AND p.proname LIKE '\_push%' AND has_function_privilege(r, p.oid, 'EXECUTE');
 SELECT proname, prosecdef, proowner::regrole FROM pg_proc WHERE proname = 'synchro_push';
+-- the session belongs to the next user
+\set VERBOSITY terse
+SELECT * FROM pt.attack('PREPARE p AS SELECT shop.evil()');
+SELECT * FROM pt.attack('DEALLOCATE ALL');
+SELECT * FROM pt.attack('LISTEN a');
+SELECT * FROM pt.attack('DISCARD PLANS');
+SELECT * FROM pt.attack('CREATE TEMP TABLE t (a int) ON COMMIT DROP');
+SELECT * FROM pt.attack('CREATE DOMAIN pg_temp.text AS int');
+SELECT * FROM pt.attack('SET work_mem = 64');
+SHOW work_mem;
+SELECT count(*) FROM pg_prepared_statements;
+-- the executor relies on no shape that it has not seen
+SELECT * FROM synchro._push_read('[{}]');
+SELECT * FROM synchro._push_apply(NULL, '', NULL, 1, false, '[]', '{}');
+SELECT * FROM synchro._push_apply(1, '', NULL, 1, false, '[{"op": "insert"}]', '{1}');
+\set VERBOSITY default
