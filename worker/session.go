@@ -34,7 +34,8 @@ type session struct {
 	departures chan struct{} // a relation has left the registry
 	replyNow   chan struct{} // the server asks for a status
 
-	triggersDue bool // the keeper's: some could not be dropped yet
+	triggersDue bool          // the keeper's: some could not be dropped yet
+	patience    time.Duration // how long the server may be left without a status
 }
 
 // fail is a place where a test may make the core fail.
@@ -192,6 +193,14 @@ func (s *session) startStream(ctx context.Context) error {
 	if err := s.checkSlot(ctx); err != nil {
 		return err
 	}
+	r, err := one(ctx, s.side, "SELECT setting FROM pg_settings WHERE name = 'wal_sender_timeout'")
+	if err != nil {
+		return err
+	}
+	s.patience = time.Second
+	if timeout := time.Duration(r.int64(0)) * time.Millisecond; timeout > 0 {
+		s.patience = min(s.patience, max(timeout/5, 10*time.Millisecond))
+	}
 	opts := pglogrepl.StartReplicationOptions{PluginArgs: []string{
 		"proto_version '2'", "streaming 'on'", "messages 'true'", "publication_names " + quoteLiteral(quoteIdent(s.cfg.Publication)),
 	}}
@@ -224,7 +233,7 @@ func (s *session) checkSlot(ctx context.Context) error {
 func (s *session) answer(ctx context.Context) error {
 	var told pglogrepl.LSN
 	last := time.Time{}
-	timer := time.NewTicker(100 * time.Millisecond)
+	timer := time.NewTicker(min(100*time.Millisecond, s.patience/4))
 	defer timer.Stop()
 	for {
 		asked := false
@@ -236,7 +245,8 @@ func (s *session) answer(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 		acked, _ := s.ledger.position()
-		if !asked && (acked == told || time.Since(last) < 500*time.Millisecond) && time.Since(last) < time.Second {
+		since := time.Since(last)
+		if !asked && (acked == told || since < s.patience/2) && since < s.patience {
 			continue
 		}
 		told, last = acked, time.Now()

@@ -149,9 +149,10 @@ func TestLostSlotsBlock(t *testing.T) {
 		"dropped":  "SELECT pg_drop_replication_slot('core_slot')",
 		"replaced": "SELECT pg_drop_replication_slot('core_slot'); SELECT pg_create_logical_replication_slot('core_slot', 'pgoutput')",
 		"advanced": "SELECT pg_replication_slot_advance('core_slot', pg_current_wal_lsn())",
+		"outrun":   "DO $$ BEGIN FOR i IN 1 .. 8 LOOP PERFORM pg_logical_emit_message(false, 'x', 'y'); PERFORM pg_switch_wal(); END LOOP; END $$; CHECKPOINT",
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newCore(t, pgtest.Config{})
+			c := newCore(t, pgtest.Config{Settings: []string{"max_slot_wal_keep_size = '16MB'", "min_wal_size = '32MB'", "max_wal_size = '32MB'"}})
 			c.register()
 			c.start()
 			c.streaming()
@@ -191,4 +192,27 @@ func TestSynchronousStandbyIsRefused(t *testing.T) {
 	c.exec("SELECT pg_reload_conf()")
 	c.exec("INSERT INTO app.item (id, owner) VALUES (1, 'u1')")
 	c.equal()
+}
+
+// While the core cannot work it still answers the server, which would end the stream otherwise.
+func TestStreamOutlivesAStandstill(t *testing.T) {
+	c := newCore(t, pgtest.Config{Settings: []string{"wal_sender_timeout = '1s'"}})
+	c.register()
+	c.start()
+	c.streaming()
+	walsender := c.value("SELECT active_pid FROM pg_replication_slots WHERE slot_name = 'core_slot'")
+	holder := c.Connect(t, "", "")
+	if _, err := holder.Exec(t.Context(), "BEGIN; LOCK TABLE synchro.scope_entry IN ACCESS EXCLUSIVE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	c.exec("INSERT INTO app.item (id, owner, big) SELECT g, 'u1', repeat('x', 1000) FROM generate_series(1, 20000) g")
+	for range 10 {
+		c.exec("UPDATE app.item SET n = n + 1 WHERE id <= 3000")
+	}
+	time.Sleep(4 * time.Second)
+	if _, err := holder.Exec(t.Context(), "COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	c.equal()
+	c.want("SELECT active_pid FROM pg_replication_slots WHERE slot_name = 'core_slot'", walsender)
 }

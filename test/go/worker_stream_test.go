@@ -219,3 +219,28 @@ func TestRandomWorkEndsEqual(t *testing.T) {
 		c.equal()
 	}
 }
+
+// A partitioned table is one table, whatever its partitions are called and however their columns are ordered.
+func TestPartitionsAreOneTable(t *testing.T) {
+	c := newCore(t, pgtest.Config{})
+	c.exec(`CREATE TABLE app.part (id bigint PRIMARY KEY, owner text, n int DEFAULT 0, twice int GENERATED ALWAYS AS (n * 2) STORED) PARTITION BY RANGE (id);
+		CREATE TABLE app.part_a PARTITION OF app.part FOR VALUES FROM (0) TO (100);
+		CREATE TABLE app.part_b (n int DEFAULT 0, gone text, owner text, id bigint NOT NULL, twice int GENERATED ALWAYS AS (n * 2) STORED);
+		ALTER TABLE app.part_b DROP COLUMN gone; ALTER TABLE app.part ATTACH PARTITION app.part_b FOR VALUES FROM (100) TO (200);
+		GRANT SELECT ON app.part, app.part_a, app.part_b TO synchro_owner, synchro_worker;
+		SELECT synchro.synchro_prepare_projection_view('app.part', 'part', '{id,owner}');
+		CREATE FUNCTION app.part_scopes(p_row_key bigint) RETURNS SETOF text LANGUAGE sql STABLE SET search_path = pg_catalog, synchro
+		BEGIN ATOMIC SELECT 'user:' || p.owner FROM synchro_projection.part p WHERE p.id = p_row_key AND p.owner IS NOT NULL; END;
+		REVOKE EXECUTE ON FUNCTION app.part_scopes(bigint) FROM PUBLIC; GRANT EXECUTE ON FUNCTION app.part_scopes(bigint) TO synchro_worker;
+		INSERT INTO app.part (id, owner) VALUES (1, 'u1'), (101, 'u1')`)
+	c.exec("SELECT synchro.synchro_register_table('app.part', 'app.part_scopes', p_push_policy => 'read_only')")
+	c.start()
+	c.streaming()
+	c.exec("INSERT INTO app.part (id, owner, n) SELECT g, 'u' || g % 3, g FROM generate_series(2, 180, 7) g")
+	c.exec("UPDATE app.part SET n = n + 1, owner = 'u9' WHERE id % 2 = 0; DELETE FROM app.part_b WHERE id > 150; INSERT INTO app.part_b (id, owner) VALUES (199, 'u7')")
+	c.materialized()
+	p := c.value("SELECT 'synchro_data.r_' || rel_no FROM synchro.relation WHERE physical_relation = 'part'")
+	c.same("partitioned projection", "SELECT c1, c2, c3, c4 FROM "+p, "TABLE app.part")
+	c.same("partitioned entries", "SELECT s.scope_id COLLATE \"C\", e.key FROM synchro.scope_entry e JOIN synchro.scope s USING (scope_no) WHERE state = 'l'",
+		"SELECT 'user:' || owner COLLATE \"C\", synchro._key_bytes('int64', id::text) FROM app.part")
+}
