@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -218,6 +219,28 @@ func TestRandomWorkEndsEqual(t *testing.T) {
 		}
 		c.equal()
 	}
+}
+
+// Writers that overlap, wait for each other and deadlock.
+func TestConcurrentWritersEndEqual(t *testing.T) {
+	c := newCore(t, pgtest.Config{Settings: []string{"deadlock_timeout = '20ms'", "logical_decoding_work_mem = '64kB'"}})
+	c.register()
+	c.start()
+	c.streaming()
+	var writers sync.WaitGroup
+	for i := range 4 {
+		conn := c.Connect(t, "", "")
+		rng := rand.New(rand.NewPCG(uint64(i), 17))
+		writers.Go(func() {
+			for range 60 {
+				_ = randomWork(context.Background(), conn, rng, 3) // a deadlock ends it early
+				_, _ = conn.Exec(context.Background(), "ROLLBACK")
+			}
+		})
+	}
+	writers.Wait()
+	c.equal()
+	c.want("SELECT count(*) FROM synchro.quarantine", "0")
 }
 
 // A partitioned table is one table, whatever its partitions are called and however their columns are ordered.
