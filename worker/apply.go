@@ -77,7 +77,14 @@ func (a *applier) do(ctx context.Context, w *work) error {
 	if err == nil || ctx.Err() != nil || (transient(err) && !errors.Is(err, errCount)) || errors.As(err, new(*refusal)) {
 		return err
 	}
-	return a.judge(err, w.commit.commitLSN)
+	err = a.judge(err, w.commit.commitLSN)
+	var again *replay
+	if errors.As(err, &again) && constraint(err) == "scope_entry_pkey" {
+		for _, ch := range w.changes {
+			again.returning = append(again.returning, ch.rel.no)
+		}
+	}
+	return err
 }
 
 // judge decides between replay and poison.

@@ -80,6 +80,15 @@ func sqlState(err error) string {
 	return ""
 }
 
+// constraint is the name of the constraint that an error of the server tells of.
+func constraint(err error) string {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.ConstraintName
+	}
+	return ""
+}
+
 // transient says that the same attempt may succeed later without anybody's help. What is not an answer of the server is a
 // broken connection, a full disk or the end of the context.
 func transient(err error) bool {

@@ -30,8 +30,9 @@ var (
 
 // replay asks for the transactions up to a position once more, one at a time: something failed in a batch.
 type replay struct {
-	until pglogrepl.LSN
-	cause error
+	until     pglogrepl.LSN
+	cause     error
+	returning []int32 // relations of which deleted keys come back
 }
 
 func (r *replay) Error() string { return fmt.Sprintf("batch up to %s failed: %v", r.until, r.cause) }

@@ -19,12 +19,13 @@ const maxInterned = 200_000
 // functions put the rows into against those projections.
 type materializer struct {
 	*pipeline
-	interned map[string]int64
-	schema   int64
+	interned  map[string]int64
+	schema    int64
+	returning map[int32]bool // relations of which deleted keys come back: a new row may have entries of an earlier life
 }
 
-func newMaterializer(p *pipeline) *materializer {
-	return &materializer{pipeline: p, interned: map[string]int64{}}
+func newMaterializer(p *pipeline, returning map[int32]bool) *materializer {
+	return &materializer{pipeline: p, interned: map[string]int64{}, returning: returning}
 }
 
 // Result formats of what a storing statement tells, and of removals.
@@ -240,7 +241,7 @@ const (
 // entries returns the calls that bring entries up to date, and the scopes that they touch. baseline: the rows have no entries
 // yet and share one position.
 func (m *materializer) entries(all []*changes, high pglogrepl.LSN, baseline bool) (calls []call, touched []int64) {
-	set, leave := newEntryArrays(), newEntryArrays()
+	set, fresh, leave := newEntryArrays(), newEntryArrays(), newEntryArrays()
 	var entries []entry
 	effects := map[int64]int32{} // of a baseline
 	seen := map[int64]struct{}{}
@@ -295,19 +296,26 @@ func (m *materializer) entries(all []*changes, high pglogrepl.LSN, baseline bool
 	}
 	slices.SortFunc(entries, entry.compare)
 	for i := range entries {
-		e := &entries[i]
-		set.add(e.scope, e.rel, e.row, e.effect, e.state)
+		e, to := &entries[i], set
+		if e.row.fresh && !m.returning[e.rel.no] {
+			to = fresh
+		}
+		to.add(e.scope, e.rel, e.row, e.effect, e.state)
 	}
 	schema := u64Param(uint64(m.schema))
-	if set.scope.n > 0 {
-		st := stEntries
-		if baseline {
-			st = stBaseline
+	write := func(st *statement, e *entryArrays) {
+		if e.scope.n > 0 {
+			calls = append(calls, call{statement: st, expect: int64(e.scope.n), params: [][]byte{
+				e.scope.param(), e.lsn.param(), e.event.param(), e.rel.param(), e.effect.param(), e.state.param(), e.key.param(),
+				e.version.param(), e.digest.param(), schema}})
 		}
-		calls = append(calls, call{statement: st, expect: int64(set.scope.n), params: [][]byte{
-			set.scope.param(), set.lsn.param(), set.event.param(), set.rel.param(), set.effect.param(), set.state.param(), set.key.param(),
-			set.version.param(), set.digest.param(), schema}})
 	}
+	if baseline {
+		write(stBaseline, set)
+	} else {
+		write(stEntries, set)
+	}
+	write(stFresh, fresh)
 	if leave.scope.n > 0 {
 		calls = append(calls, call{statement: stLeave, expect: int64(leave.scope.n), params: [][]byte{
 			leave.scope.param(), leave.lsn.param(), leave.event.param(), leave.rel.param(), leave.effect.param(), leave.key.param(),

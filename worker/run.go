@@ -23,8 +23,9 @@ const (
 func Run(ctx context.Context, cfg Config, report func(State)) error {
 	var single pglogrepl.LSN
 	failures := 0
+	returning := map[int32]bool{}
 	for {
-		s := &session{cfg: cfg, report: report, single: single}
+		s := &session{cfg: cfg, report: report, single: single, returning: returning}
 		err := s.run(ctx)
 		if ctx.Err() != nil {
 			return nil
@@ -40,6 +41,9 @@ func Run(ctx context.Context, cfg Config, report func(State)) error {
 			single, failures = max(single, s.single), 0
 		case errors.As(err, &again):
 			single = max(single, again.until)
+			for _, rel := range again.returning {
+				returning[rel] = true
+			}
 		case errors.As(err, &panicked), errors.As(err, &refused), !transient(err):
 			return err
 		default:

@@ -21,6 +21,8 @@ type session struct {
 	single   pglogrepl.LSN // transactions that commit up to here are materialized alone
 	streamed time.Duration
 
+	returning map[int32]bool // relations of which deleted keys come back
+
 	side   *pgconn.PgConn // heartbeats, flush positions, blocks
 	apply  *pgconn.PgConn
 	voice  *pgconn.PgConn // notifications
@@ -164,7 +166,7 @@ func (s *session) flow(ctx context.Context, reg *registry, keys []macKey) error 
 		queue: q, works: works, limits: s.cfg.Limits, single: s.single, skip: s.state.endLSN,
 	}
 	a := &applier{
-		materializer: newMaterializer(newPipeline(s.apply)), cfg: s.cfg, works: works, ledger: s.ledger, state: s.state, single: s.single,
+		materializer: newMaterializer(newPipeline(s.apply), s.returning), cfg: s.cfg, works: works, ledger: s.ledger, state: s.state, single: s.single,
 		notify: func(lsn pglogrepl.LSN, scopes map[int64]struct{}) { s.heart.written(); s.news.add(lsn, scopes) },
 		pushed: func() { tick(s.pushes) }, left: func() { tick(s.departures) },
 	}

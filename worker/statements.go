@@ -159,23 +159,26 @@ const entryColumns = `scope_no, commit_lsn, event_ordinal, digest_schema, rel_no
 
 // entrySQL writes entries: $1 scopes, $2 commit positions, $3 event ordinals, $4 relations, $5 effect ordinals, $6 states, $7 keys,
 // $8 versions, $9 digests, $10 manifest version of the digests. effect is the expression of the effect ordinal.
-func entrySQL(effect string) string {
+func entrySQL(effect, conflict string) string {
 	return `INSERT INTO synchro.scope_entry AS e (` + entryColumns + `)
 SELECT u.scope_no, u.lsn, u.ev, $10::int8, u.rel, ` + effect + `, u.state, u.key, u.ver, u.digest
   FROM unnest($1::int8[], $2::pg_lsn[], $3::int8[], $4::int4[], $5::int4[], $6::"char"[], $7::bytea[], $8::text[], $9::bytea[])
-       AS u(scope_no, lsn, ev, rel, eff, state, key, ver, digest)
+       AS u(scope_no, lsn, ev, rel, eff, state, key, ver, digest)` + conflict
+}
+
+const entryConflict = `
     ON CONFLICT (scope_no, rel_no, key) DO UPDATE
    SET commit_lsn = excluded.commit_lsn, event_ordinal = excluded.event_ordinal, digest_schema = excluded.digest_schema,
        effect_ordinal = excluded.effect_ordinal, state = excluded.state, server_version = excluded.server_version,
        row_digest = excluded.row_digest`
-}
 
 // Statements that know no relation.
 var (
-	stEntries = &statement{"entries", entrySQL("u.eff")}
+	stEntries = &statement{"entries", entrySQL("u.eff", entryConflict)}
+	stFresh   = &statement{"fresh", entrySQL("u.eff", "")} // of rows that were never there: cheaper
 	// A baseline comes in many calls at one position: its effect ordinals run on from those already given there.
 	stBaseline = &statement{"baseline", entrySQL(`u.eff + coalesce((SELECT max(f.effect_ordinal) + 1 FROM synchro.scope_entry f
-        WHERE f.scope_no = u.scope_no AND f.commit_lsn = u.lsn AND f.event_ordinal = u.ev), 0)`)}
+        WHERE f.scope_no = u.scope_no AND f.commit_lsn = u.lsn AND f.event_ordinal = u.ev), 0)`, "")}
 	// The first six arrays of stEntries, then keys and versions.
 	stLeave = &statement{"leave", `UPDATE synchro.scope_entry e
    SET commit_lsn = u.lsn, event_ordinal = u.ev, effect_ordinal = u.eff, digest_schema = $8::int8, state = 'x',

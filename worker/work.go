@@ -36,8 +36,8 @@ type rowChange struct {
 	key     span // in the keys
 	lsn     pglogrepl.LSN
 	ordinal int64
-	effect  int32
 	version [16]byte
+	fresh   bool // the row was not there before its transaction
 	soft    bool
 	typed   []byte // key as octets
 	digest  []byte
@@ -134,8 +134,9 @@ func (c *chunk) add(r *rowRef) error {
 		return err
 	}
 	row.key = addKey(&to.keys, f.key)
+	row.fresh = r.fresh() && t.commitLSN > c.x.careful
 	to.rows = append(to.rows, row)
-	c.store(to, f, r.fresh() && t.commitLSN > c.x.careful)
+	c.store(to, f, row.fresh)
 	return nil
 }
 

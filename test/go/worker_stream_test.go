@@ -84,6 +84,23 @@ func TestNetEffectOfATransaction(t *testing.T) {
 	c.want("SELECT count(*) FROM synchro.scope_entry WHERE state = 'x'", "2") // rows 1 and 2 left u1; 4 was never anywhere
 }
 
+// A key that comes back takes up the entries of its earlier life.
+func TestKeysComeBack(t *testing.T) {
+	c := newCore(t, pgtest.Config{})
+	c.register()
+	c.start()
+	c.streaming()
+	for round := range 3 {
+		c.exec("INSERT INTO app.item (id, owner, shared) SELECT g, 'u' || (g + $1) % 3, g % 2 = 0 FROM generate_series(1, 100) g", round)
+		c.equal()
+		c.exec("DELETE FROM app.item WHERE id % 4 <> 0")
+		c.equal()
+		c.exec("INSERT INTO app.item (id, owner) VALUES (1, 'u1'); DELETE FROM app.item WHERE id < 200")
+	}
+	c.equal()
+	c.want("SELECT count(*) FROM synchro.quarantine", "0")
+}
+
 // An update that leaves a TOASTed value alone does not send it.
 func TestUnchangedToastedValuesStay(t *testing.T) {
 	c := newCore(t, pgtest.Config{})
