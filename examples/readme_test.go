@@ -67,7 +67,7 @@ func TestRegistrationExampleSyncs(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What is committed is only then all there for a new client when the worker has come so far.
-	if err := c.WaitReady(ctx, shim); err != nil {
+	if err := c.WaitReady(ctx, shim, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	var out []byte

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
 // ShimRole is the login that Serve makes for the shim: a member of synchro_adapter and nothing else.
@@ -118,9 +119,10 @@ func (s *Serve) Ready(ctx context.Context) bool {
 	return err == nil && status == http.StatusOK
 }
 
-// WaitReady waits until the stack is ready to sync; its error says what the server's health report does.
-func (c *Cluster) WaitReady(ctx context.Context, s *Serve) error {
-	err := WaitFor(ctx, startLimit, "ready stack", func() (bool, error) { return s.Ready(ctx), nil })
+// WaitReady waits until the stack is ready to sync: how long that may take is a matter of what there is to materialize. Its
+// error says what the server's health report does.
+func (c *Cluster) WaitReady(ctx context.Context, s *Serve, limit time.Duration) error {
+	err := WaitFor(ctx, limit, "ready stack", func() (bool, error) { return s.Ready(ctx), nil })
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, c.Health(ctx))
 	}

@@ -15,6 +15,9 @@ import (
 	"synchro/examples/debian"
 )
 
+// limit bounds each wait for the worker: generous, because other work on the machine may leave it little.
+const limit = 10 * time.Minute
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -119,7 +122,7 @@ func loadArchive(ctx context.Context, s *stack) (*archive, error) {
 	say("register", time.Since(begin), "tables package and note, and who follows which section")
 
 	begin = time.Now()
-	if err := s.cluster.WaitReady(ctx, s.serve); err != nil {
+	if err := s.cluster.WaitReady(ctx, s.serve, limit); err != nil {
 		return nil, err
 	}
 	say("activate", time.Since(begin), "the worker knows the scopes of every row")

@@ -47,7 +47,7 @@ func (s *stack) start(ctx context.Context) (err error) {
 	if s.serve, err = s.cluster.Serve(ctx, pgtest.ServeConfig{JWTSecret: s.secret}); err != nil {
 		return err
 	}
-	return s.cluster.WaitReady(ctx, s.serve)
+	return s.cluster.WaitReady(ctx, s.serve, limit)
 }
 
 // stop ends and removes everything.

@@ -62,7 +62,7 @@ func (d *device) label(scope string) string {
 
 // pullUntil pulls until that many rows have arrived; every pull verifies every digest.
 func (d *device) pullUntil(ctx context.Context, rows int) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for got := 0; got < rows; {
 		pulled, err := d.session.Pull(ctx, 0)
