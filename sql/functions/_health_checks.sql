@@ -25,7 +25,9 @@ BEGIN
     ('heartbeat', extract(epoch FROM clock_timestamp() - v_progress.heartbeat_at) > v_heartbeat, 'stale',
       extract(epoch FROM clock_timestamp() - v_progress.heartbeat_at)::bigint),
     ('worker_login', (SELECT count(DISTINCT m.member) FROM pg_auth_members m JOIN pg_roles r ON r.oid = m.member
-                       WHERE m.roleid = 'synchro_worker'::regrole AND r.rolcanlogin) <> 1, 'not_exactly_one', NULL),
+                       WHERE m.roleid = 'synchro_worker'::regrole AND r.rolcanlogin
+                         AND NOT EXISTS (SELECT FROM pg_database d WHERE r.rolname = 'synchro_worker_' || d.oid AND d.datname <> current_database()))
+                     <> 1, 'not_exactly_one', NULL),
     ('slot', v_slot.slot_name IS NULL, 'missing', NULL),
     ('slot_usable', v_slot.plugin <> 'pgoutput' OR v_slot.database <> current_database() OR v_slot.wal_status = 'lost', 'unusable', NULL),
     ('slot_active', NOT v_slot.active, 'not_streaming', NULL),

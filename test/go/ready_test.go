@@ -103,6 +103,28 @@ func TestReadinessFollowsEachFault(t *testing.T) {
 	a.restart(pgtest.Fast)
 }
 
+// Each database of a cluster has a login in the worker's group; the others' are no fault.
+func TestTwoDatabasesAreReady(t *testing.T) {
+	t.Parallel()
+	c := pgtest.StartWithExtension(t, pgtest.Config{Database: "postgres, app"})
+	for _, database := range []string{"postgres", "app"} {
+		conn := c.Connect(t, "", database)
+		if _, err := conn.Exec(t.Context(), "CREATE EXTENSION IF NOT EXISTS synchro"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, database := range []string{"app", "postgres"} {
+		conn, health := c.Connect(t, "", database), ""
+		err := pgtest.WaitFor(t.Context(), settle, "readiness of both databases", func() (ready bool, err error) {
+			err = conn.QueryRow(t.Context(), "SELECT (synchro.synchro_health()->>'ready')::boolean, synchro.synchro_health_detail()::text").Scan(&ready, &health)
+			return ready, err
+		})
+		if err != nil {
+			t.Fatalf("%v: %s", err, health)
+		}
+	}
+}
+
 // Inside the limits a write load is no fault.
 func TestReadyUnderWrites(t *testing.T) {
 	t.Parallel()
