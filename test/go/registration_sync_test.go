@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"synchro/canonical"
 	"synchro/client"
 	"synchro/internal/pgtest"
 )
@@ -105,6 +106,7 @@ func TestTableLeavesAndComesBack(t *testing.T) {
 		a.wantRows(ada, "user:ada", want)
 	}
 	a.exec("SELECT synchro.synchro_unregister_table('app.note')")
+	a.materialized()
 	a.awaitReady()
 	if _, err := ada.Pull(context.Background(), 0); err == nil {
 		t.Error("a pull under the manifest with the table was answered")
@@ -123,6 +125,61 @@ func TestTableLeavesAndComesBack(t *testing.T) {
 		t.Error("the table has another id")
 	}
 	a.sameAsSource()
+}
+
+// A registered table is dropped, with its rows, and made again: not ready, until it is unregistered and registered anew.
+func TestDroppedTableIsUnregistered(t *testing.T) {
+	t.Parallel()
+	a := startApp(t, pgtest.Config{})
+	a.insertNotes("ada", 1, 3)
+	a.materialized()
+	a.synced("ada", "ada-1")
+	a.exec("DROP TABLE app.note CASCADE")
+	a.awaitUnready("relations")
+	a.killCore() // the next one starts over a registry with a table that is gone
+	a.exec("CREATE TABLE app.note (id uuid PRIMARY KEY, owner text NOT NULL)")
+	a.exec("GRANT SELECT ON app.note TO synchro_owner, synchro_worker")
+	a.exec("INSERT INTO app.note VALUES (gen_random_uuid(), 'ada'), (gen_random_uuid(), 'bob')")
+	a.exec("SELECT synchro.synchro_unregister_table('app.note')")
+	a.materialized()
+	a.awaitReady()
+	a.want("SELECT count(*) FROM synchro.scope_entry", "0")
+	a.exec(`CREATE FUNCTION app.new_scopes(p_row_key uuid) RETURNS SETOF text LANGUAGE sql STABLE SET search_path = pg_catalog, synchro BEGIN ATOMIC SELECT 'user:ada'; END`)
+	a.exec("REVOKE EXECUTE ON FUNCTION app.new_scopes(uuid) FROM PUBLIC; GRANT EXECUTE ON FUNCTION app.new_scopes(uuid) TO synchro_worker")
+	a.exec("SELECT synchro.synchro_register_table('app.note', 'app.new_scopes', p_push_policy => 'read_only')")
+	a.awaitReady()
+	a.materialized()
+	a.wantRows(a.synced("ada", "ada-2"), "user:ada", 2)
+}
+
+// Changes of the table that do not concern what is synced, rewrites, and two-phase commits: capture goes on.
+func TestHarmlessSchemaChanges(t *testing.T) {
+	t.Parallel()
+	a := startApp(t, pgtest.Config{Settings: []string{"max_prepared_transactions = 5"}})
+	a.insertNotes("ada", 1, 10)
+	a.materialized()
+	ada := a.synced("ada", "ada-1")
+	a.exec("BEGIN; UPDATE app.note SET n = 1; PREPARE TRANSACTION 'one'")
+	a.exec("BEGIN; INSERT INTO app.note VALUES (gen_random_uuid(), 'ada', 'prepared'); PREPARE TRANSACTION 'two'")
+	a.exec("COMMIT PREPARED 'one'")
+	a.exec("ROLLBACK PREPARED 'two'")
+	a.materialized()
+	a.wantRows(ada, "user:ada", 10)
+	a.exec("ALTER TABLE app.note ADD COLUMN extra text DEFAULT 'x', ADD COLUMN volatile timestamptz DEFAULT clock_timestamp()")
+	a.exec("UPDATE app.note SET n = 2, extra = 'y'")
+	a.exec("VACUUM FULL app.note")
+	a.exec("CREATE INDEX CONCURRENTLY ON app.note (body)")
+	a.exec("DO $$ BEGIN ALTER TABLE app.note RENAME extra TO other; ALTER TABLE app.note DROP COLUMN volatile; ALTER TABLE app.note ALTER n SET DEFAULT 5, SET (fillfactor = 50); END $$")
+	a.exec("UPDATE app.note SET n = 3, other = 'y'; INSERT INTO app.note (id, owner, body) VALUES (gen_random_uuid(), 'ada', 'new')")
+	a.materialized()
+	a.awaitReady()
+	a.wantRows(ada, "user:ada", 11)
+	pushed, err := ada.Push(context.Background(), []canonical.Mutation{mutation(ada, "insert", noteID(1), "", noteColumns{"owner": `"ada"`, "body": `"pushed"`})}, false)
+	if err != nil || len(pushed.Accepted) != 1 {
+		t.Errorf("push: %+v %v", pushed, err)
+	}
+	a.wantRows(ada, "user:ada", 12)
+	a.want("SELECT count(*) FROM synchro.quarantine", "0")
 }
 
 // A shim does not start over an extension of another version.
