@@ -175,7 +175,7 @@ func (c *core) poll(what, sql, want string) {
 // streaming waits until the worker streams.
 func (c *core) streaming() {
 	c.t.Helper()
-	c.poll("streaming", "SELECT active FROM pg_replication_slots WHERE slot_name = 'core_slot'", "true")
+	c.poll("streaming", "SELECT count(*) FROM pg_stat_replication WHERE application_name = 'synchro stream' AND state = 'streaming'", "1")
 }
 
 // materialized waits until everything that is committed so far is materialized.
