@@ -31,6 +31,7 @@
 #include "utils/uuid.h"
 
 #include "actas.h"
+#include "ddl.h"
 #include "errcodes.h"
 #include "fence.h"
 
@@ -109,6 +110,25 @@ static List *
 truncatable_relations(Oid relid, LOCKMODE lock)
 {
 	return get_rel_relkind(relid) == RELKIND_PARTITIONED_TABLE ? find_all_inheritors(relid, lock, NULL) : list_make1_oid(relid);
+}
+
+bool
+ddl_has_fence(Oid relid)
+{
+	Oid			trigger = OidIsValid(relid) ? get_trigger_oid(relid, FENCE_TRIGGER, true) : InvalidOid;
+	Relation	rel;
+	Oid			function;
+	bool		found = false;
+
+	if (!OidIsValid(trigger) || !OidIsValid(get_namespace_oid("synchro", true)))
+		return false;
+	function = LookupFuncName(list_make2(makeString("synchro"), makeString(FENCE_TRIGGER)), 0, NULL, true);
+	rel = try_table_open(relid, AccessShareLock);
+	for (int i = 0; rel && rel->trigdesc && i < rel->trigdesc->numtriggers; i++)
+		found = found || (rel->trigdesc->triggers[i].tgoid == trigger && rel->trigdesc->triggers[i].tgfoid == function);
+	if (rel)
+		table_close(rel, AccessShareLock);
+	return found;
 }
 
 PG_FUNCTION_INFO_V1(synchro_lock_relation);
@@ -201,6 +221,23 @@ drop_trigger(Oid relid, const char *name)
 	{
 		performDeletion(&address, DROP_RESTRICT, PERFORM_DELETION_INTERNAL);
 		CommandCounterIncrement();
+	}
+}
+
+void
+ddl_guard_partition(Oid relid, bool may_have_left)
+{
+	bool		fenced = ddl_has_fence(relid);
+	ListCell   *cell;
+
+	if (!OidIsValid(relid) || (!fenced && !may_have_left))
+		return;
+	foreach(cell, truncatable_relations(relid, fenced ? ShareRowExclusiveLock : AccessExclusiveLock))
+	{
+		if (fenced)
+			create_trigger(lfirst_oid(cell), trigger_statement(TRUNCATE_GUARD_TRIGGER, TRIGGER_TYPE_BEFORE, TRIGGER_TYPE_TRUNCATE, false));
+		else
+			drop_trigger(lfirst_oid(cell), TRUNCATE_GUARD_TRIGGER);
 	}
 }
 

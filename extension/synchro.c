@@ -8,6 +8,7 @@
 #include "miscadmin.h"
 
 #include "bgworker.h"
+#include "ddl.h"
 #include "guc.h"
 #include "push.h"
 
@@ -26,4 +27,5 @@ _PG_init(void)
 	synchro_guc_init();
 	synchro_bgworker_init();
 	push_session_init();
+	ddl_guard_init();
 }
