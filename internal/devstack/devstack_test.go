@@ -7,8 +7,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"synchro/internal/pgtest"
 )
 
 func open(t *testing.T, dir string) *Stack {
@@ -98,6 +101,7 @@ func TestStackLife(t *testing.T) {
 		if err := c.Kill(c.PID()); err != nil {
 			t.Fatal(err)
 		}
+		pgtest.Poll(t, 10*time.Second, "end of the killed server", func() bool { return !c.Running() })
 		up(t, dir)
 		if err := c.Exec(context.Background(), "TABLE kept"); err != nil {
 			t.Error(err)
