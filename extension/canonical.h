@@ -154,6 +154,8 @@ typedef struct SynRowReader SynRowReader;
 extern const SynValue *syn_read_row(SynRowReader **cached, int rel_no, int64 schema_version, HeapTupleHeader row,
 									MemoryContext parent);
 
+/* The row as a JSON object, members by field id. */
+extern void syn_append_row_json(StringInfo out, const SynRelation *rel, const SynValue *values);
 extern void syn_append_identity(StringInfo out, const SynRelation *rel, const SynValue *key);
 extern void syn_row_digest(const SynRelation *rel, const SynValue *values, const char *server_version, int version_len,
 						   StringInfo scratch, uint8 *digest);

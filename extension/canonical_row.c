@@ -211,6 +211,22 @@ synchro_row_digest(PG_FUNCTION_ARGS)
 	PG_RETURN_BYTEA_P(make_bytea(digest, SYN_HASH_LEN));
 }
 
+void
+syn_append_row_json(StringInfo out, const SynRelation *rel, const SynValue *values)
+{
+	appendStringInfoCharMacro(out, '{');
+	for (int i = 0; i < rel->nfields; i++)
+	{
+		if (i > 0)
+			appendStringInfoCharMacro(out, ',');
+		appendStringInfoCharMacro(out, '"');
+		appendStringInfoString(out, rel->fields[i].field_id);
+		appendStringInfoString(out, "\":");
+		syn_append_json(out, &values[i]);
+	}
+	appendStringInfoCharMacro(out, '}');
+}
+
 /* _row_json(p_rel int, p_schema_version bigint, p_row record) */
 PG_FUNCTION_INFO_V1(synchro_row_json);
 Datum
@@ -222,17 +238,7 @@ synchro_row_json(PG_FUNCTION_ARGS)
 	text	   *result;
 
 	initStringInfo(&out);
-	appendStringInfoCharMacro(&out, '{');
-	for (int i = 0; i < rel->nfields; i++)
-	{
-		if (i > 0)
-			appendStringInfoCharMacro(&out, ',');
-		appendStringInfoCharMacro(&out, '"');
-		appendStringInfoString(&out, rel->fields[i].field_id);
-		appendStringInfoString(&out, "\":");
-		syn_append_json(&out, &values[i]);
-	}
-	appendStringInfoCharMacro(&out, '}');
+	syn_append_row_json(&out, rel, values);
 	result = cstring_to_text_with_len(out.data, out.len);
 	pfree(out.data);
 	PG_RETURN_TEXT_P(result);

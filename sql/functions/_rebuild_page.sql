@@ -9,6 +9,7 @@ DECLARE
   v_records  text;
   v_count    bigint;
   v_found    bigint;
+  v_from     bigint;
   v_next     bigint;
   v_issued   bigint := extract(epoch FROM p_session.issued_at) * 1000000;
 BEGIN
@@ -23,16 +24,21 @@ BEGIN
     RETURN NULL;
   END IF;
 
-  -- The limit of the session, or fewer where rows are large.
-  SELECT string_agg(r.record, ',' ORDER BY r.ordinal) FILTER (WHERE r.taken), count(*) FILTER (WHERE r.taken), count(*)
+  -- The limit of the session, or fewer where rows are large. Only the first and the last chunk may hold rows of other pages.
+  v_from := (SELECT max(c.ordinal) FROM synchro.rebuild_chunk c WHERE c.stage_no = p_session.stage_no AND c.ordinal <= p_ordinal);
+  SELECT string_agg(CASE WHEN r.first = 1 AND r.last = r.row_count THEN r.records
+                         ELSE array_to_string((string_to_array(r.records, E',\n'))[r.first:r.last], E',\n') END, E',\n' ORDER BY r.ordinal)
+           FILTER (WHERE r.taken),
+         sum(r.last - r.first + 1) FILTER (WHERE r.taken), sum(r.last - r.first + 1)
     INTO v_records, v_count, v_found
-    FROM (SELECT w.ordinal, w.record, w.ordinal = p_ordinal OR sum(octet_length(w.record)) OVER (ORDER BY w.ordinal) <= (SELECT synchro._page_octets()) AS taken
-            FROM synchro.rebuild_row w
-           WHERE w.stage_no = p_session.stage_no AND w.ordinal >= p_ordinal AND w.ordinal < p_ordinal + p_session.page_limit) r;
-  IF v_found <> least(v_stage.cardinality - p_ordinal, p_session.page_limit) THEN
+    FROM (SELECT c.ordinal, c.records, c.row_count, greatest(p_ordinal - c.ordinal, 0) + 1 AS first, least(p_ordinal + p_session.page_limit - c.ordinal, c.row_count) AS last,
+                 c.ordinal = v_from OR sum(octet_length(c.records)) OVER (ORDER BY c.ordinal) <= (SELECT synchro._page_octets()) AS taken
+            FROM synchro.rebuild_chunk c
+           WHERE c.stage_no = p_session.stage_no AND c.ordinal >= v_from AND c.ordinal < p_ordinal + p_session.page_limit) r;
+  IF coalesce(v_found, 0) <> least(v_stage.cardinality - p_ordinal, p_session.page_limit) THEN
     PERFORM synchro._raise('sync_integrity_failure');
   END IF;
-  v_next := p_ordinal + v_count;
+  v_next := p_ordinal + coalesce(v_count, 0);
 
   IF v_next < v_stage.cardinality THEN
     v_token := synchro._token_sign('rebuild', jsonb_build_object(

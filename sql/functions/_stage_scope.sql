@@ -9,7 +9,6 @@ DECLARE
   v_digest   record;
   v_relation record;
   v_total    bigint := 0;
-  v_count    bigint;
 BEGIN
   IF p_scope_no IS NULL THEN
     SELECT d.digest, d.cardinality INTO v_digest FROM synchro._scope_digest(0, p_progress.schema_version, p_scope_id) d;
@@ -25,20 +24,7 @@ BEGIN
 
   -- Identities sort by table id first.
   FOR v_relation IN SELECT k.* FROM synchro.synced_relation k WHERE k.schema_version = p_progress.schema_version ORDER BY k.table_id LOOP
-    EXECUTE format($q$
-      INSERT INTO synchro.rebuild_row (stage_no, ordinal, record)
-      SELECT $1, $2 + row_number() OVER (ORDER BY e.key) - 1,
-             '{"table":"%1$s","pk":{"%2$s":' || synchro._key_json(%3$L, e.key) || '},"row":' || synchro._row_json($3, $4, r)
-             || ',"row_checksum":' || synchro._checksum(
-                  CASE e.digest_schema WHEN $4 THEN e.row_digest ELSE synchro._row_digest($3, $4, r, e.server_version) END)
-             || ',"server_version":' || to_json(e.server_version) || '}'
-        FROM synchro.scope_entry e
-        JOIN synchro_data.%4$I r ON r.%5$I = synchro._key_text(%3$L, e.key)::%6$s AND r.server_version = e.server_version
-       WHERE e.scope_no = $5 AND e.rel_no = $3 AND e.state = 'l' $q$,
-      v_relation.table_id, v_relation.key_field_id, v_relation.pk_type, v_relation.projection, v_relation.key_column, v_relation.key_type)
-      USING v_stage, v_total, v_relation.rel_no, p_progress.schema_version, p_scope_no;
-    GET DIAGNOSTICS v_count = ROW_COUNT;
-    v_total := v_total + v_count;
+    v_total := v_total + coalesce(synchro._stage_rows(v_stage, v_total, p_scope_no, v_relation.rel_no, p_progress.schema_version), 0);
   END LOOP;
   IF v_total <> v_digest.cardinality THEN
     PERFORM synchro._raise('sync_integrity_failure');

@@ -83,12 +83,16 @@ CREATE TABLE synchro.rebuild_stage (
 );
 CREATE INDEX rebuild_stage_scope ON synchro.rebuild_stage (scope_id, boundary_lsn);
 
-CREATE TABLE synchro.rebuild_row (
-  stage_no bigint NOT NULL,
-  ordinal  bigint NOT NULL,                 -- zero-based, identity order
-  record   text NOT NULL,                   -- rendered record object
+-- Rows in identity order, some of a stage in each chunk (extension/stage.c). The records must stay as they are: compressing them would take
+-- longer than all else.
+CREATE TABLE synchro.rebuild_chunk (
+  stage_no  bigint NOT NULL,
+  ordinal   bigint NOT NULL,                -- zero-based, of the first row
+  row_count int NOT NULL,
+  records   text NOT NULL,                  -- rendered record objects, a comma and a newline between them
   PRIMARY KEY (stage_no, ordinal)
-);
+) WITH (toast_tuple_target = 8160);
+ALTER TABLE synchro.rebuild_chunk ALTER COLUMN records SET STORAGE EXTERNAL;
 
 CREATE TABLE synchro.rebuild_session (
   client_no         bigint NOT NULL REFERENCES synchro.client,

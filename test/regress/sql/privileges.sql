@@ -55,7 +55,7 @@ SELECT role, object, privilege FROM privileges_held WHERE object ~ '^(table|colu
 -- The worker writes capture state only, and never the registry, clients, ledgers or keys.
 SELECT regexp_replace(object, 'r_\d+', 'r_N') AS object, string_agg(DISTINCT privilege, ' ' ORDER BY privilege) FROM privileges_held
  WHERE object ~ '^(table|column of|sequence) ' AND role = 'synchro_worker' GROUP BY 1 HAVING count(DISTINCT privilege) > 1 ORDER BY 1;
-SELECT object FROM privileges_held WHERE role = 'synchro_worker' AND object ~ 'secret_key|push_batch|push_mutation|synchro\.client$|rebuild_row';
+SELECT object FROM privileges_held WHERE role = 'synchro_worker' AND object ~ 'secret_key|push_batch|push_mutation|synchro\.client$|rebuild_chunk';
 -- What each group may call.
 SELECT role, object FROM privileges_held WHERE object LIKE 'function %' AND role <> 'synchro_worker' ORDER BY role COLLATE "C", object COLLATE "C";
 -- The worker calls nothing of clients and operators.
