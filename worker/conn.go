@@ -55,6 +55,9 @@ func connect(ctx context.Context, cfg Config, more map[string]string) (*pgconn.P
 			c.RuntimeParams[k] = v
 		}
 	}
+	if more["replication"] != "" {
+		c.BuildFrontend = filtered(cfg.Limits().MaxRowBytes)
+	}
 	conn, err := pgconn.ConnectConfig(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("connecting: %w", err)

@@ -42,6 +42,9 @@ func (a *authenticator) open(topXID uint32, content []byte) (typ byte, body []by
 	a.buf = binary.BigEndian.AppendUint32(a.buf[:0], topXID)
 	a.buf = append(a.buf, typ)
 	a.buf = append(a.buf, body...)
+	if cap(a.buf) > 16*largeMessage {
+		defer func() { a.buf = nil }()
+	}
 	want0 := binary.LittleEndian.Uint64(content[1:])
 	want1 := binary.LittleEndian.Uint64(content[9:])
 	for _, k := range a.keys {

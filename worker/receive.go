@@ -267,6 +267,14 @@ func (r *receiver) record(ctx context.Context, d []byte) error {
 	if t == nil {
 		return errMalformed
 	}
+	if typ == msgLogical && len(body) > largeMessage { // forged ones fill no spool
+		if m, err := parseLogical(body); err != nil {
+			return err
+		} else if _, _, ok := r.auth.open(t.xid, m.content); !ok {
+			r.ignored++
+			return nil
+		}
+	}
 	if r.stream == nil && t.commitLSN < r.skip {
 		if typ != msgRelation {
 			return nil
