@@ -54,7 +54,7 @@ func (s *session) run(ctx context.Context) (err error) {
 			closeConn(c)
 		}
 	}()
-	if s.side, err = s.connect(ctx, "synchro keeper", map[string]string{"lock_timeout": "300ms", "synchronous_commit": "local"}); err != nil {
+	if s.side, err = s.connectKeeper(ctx); err != nil {
 		return err
 	}
 	if s.state, err = loadProgress(ctx, s.side); err != nil {
@@ -76,10 +76,15 @@ func (s *session) run(ctx context.Context) (err error) {
 	if ctx.Err() != nil || errors.As(err, &again) || !errors.As(err, &bad) {
 		return err
 	}
-	// Nothing of the batch is committed, and what was before it is. A new connection: the old one may be broken.
-	closeConn(s.stream)
-	closeConn(s.apply)
-	s.stream, s.apply = nil, nil
+	// Nothing of the batch is committed, and what was before it is. A new connection: the end of the session broke off whatever
+	// the old ones were doing.
+	for _, conn := range []**pgconn.PgConn{&s.stream, &s.apply, &s.side} {
+		closeConn(*conn)
+		*conn = nil
+	}
+	if s.side, err = s.connectKeeper(ctx); err != nil {
+		return err
+	}
 	if err := block(ctx, s.side, s.state, bad); err != nil {
 		return err
 	}
@@ -101,6 +106,10 @@ func (s *session) connect(ctx context.Context, name string, more map[string]stri
 		return nil, err
 	}
 	return conn, nil
+}
+
+func (s *session) connectKeeper(ctx context.Context) (*pgconn.PgConn, error) {
+	return s.connect(ctx, "synchro keeper", map[string]string{"lock_timeout": "300ms", "synchronous_commit": "local"})
 }
 
 // serve opens the stream and runs the goroutines until one fails.

@@ -2,6 +2,7 @@ package systest
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -49,6 +50,31 @@ func TestPoisonBlocks(t *testing.T) {
 			c.poll("second block", "SELECT count(*) FROM synchro.quarantine", "2")
 			c.want(fmt.Sprintf("SELECT commit_lsn = '%s' AND attempts = 2 FROM synchro.quarantine WHERE resolved_at IS NULL", lsn), "true")
 		})
+	}
+}
+
+// A block is recorded although the end of the session broke off what the keeper was doing: here its heartbeats wait for a lock.
+func TestBlockIsRecordedWhileHeartbeatsWait(t *testing.T) {
+	c := newCore(t, pgtest.Config{})
+	c.limits.MaxHeartbeatAge = 200 * time.Millisecond
+	c.register()
+	c.start()
+	c.streaming()
+	other := c.Connect(t, "", "")
+	if _, err := other.Exec(t.Context(), "BEGIN; SELECT FROM synchro.progress FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(500 * time.Millisecond) // a beat is due, and waits
+	c.exec("ALTER TABLE app.item DISABLE TRIGGER USER; TRUNCATE app.item")
+	c.poll("block", "SELECT string_agg(class, ' ') FROM synchro.quarantine WHERE resolved_at IS NULL", "truncate")
+	if _, err := other.Exec(t.Context(), "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	c.blockedBy("truncate")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n := len(slices.DeleteFunc(slices.Clone(c.states), func(s worker.State) bool { return s != worker.Streaming })); n > 3 {
+		t.Errorf("%d sessions until the block: %v", n, c.states)
 	}
 }
 
