@@ -14,10 +14,12 @@ BEGIN
      WHERE d.classid = 'pg_proc'::regclass AND d.objid = p_function AND d.refclassid = 'pg_class'::regclass
   LOOP
     IF v_read.rel_no <> p_rel_no THEN
-      PERFORM synchro._refuse('undeclared_dependency', 'the membership function reads the projection of another relation',
-                              'declare the dependency and its impact function', p_relation_id);
+      PERFORM synchro._refuse('undeclared_dependency',
+                              format('membership function %s reads the projection of another relation', p_function::regprocedure),
+                              'dependencies on other tables are not possible yet: keep what the function needs in the row itself', p_relation_id);
     ELSIF NOT has_table_privilege(v_owner, v_read.relation_oid, 'SELECT') THEN
-      PERFORM synchro._refuse('missing_privilege', 'the function''s owner cannot read the source relation', NULL, p_relation_id);
+      PERFORM synchro._refuse('missing_privilege', 'the function''s owner cannot read the source relation',
+                              format('GRANT SELECT ON %s TO %s', v_read.relation_oid::regclass, v_owner::regrole), p_relation_id);
     END IF;
   END LOOP;
 END

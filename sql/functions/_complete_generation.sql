@@ -17,7 +17,8 @@ BEGIN
     v_hash := synchro._definition_hash(v_reg.membership_function);
     v_broken := synchro._check_function(v_reg.membership_function, 'membership', v_reg.relowner, v_reg.key_type);
     IF v_broken IS NOT NULL THEN
-      PERFORM synchro._refuse('invalid_scope_function', 'the membership function breaks a rule: ' || v_broken,
+      PERFORM synchro._refuse('invalid_scope_function',
+                              format('membership function %s breaks a rule: %s', v_reg.membership_function::regprocedure, v_broken),
                               'docs/registration.md lists the rules', v_reg.relation_id);
     ELSIF v_hash IS DISTINCT FROM v_reg.membership_hash OR v_hash IS DISTINCT FROM synchro._definition_hash(v_reg.membership_function) THEN
       PERFORM synchro._refuse('invalid_scope_function', 'the membership function changed while it was checked', NULL, v_reg.relation_id);

@@ -2,7 +2,7 @@ CREATE FUNCTION synchro._refuse(p_reason text, p_message text, p_hint text DEFAU
                                 p_relation_id uuid DEFAULT NULL, p_field_id uuid DEFAULT NULL)
 RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, synchro, pg_temp AS $fn$
--- Refuses a registration: raises the reason's SQLSTATE with ADR 004's error object as DETAIL.
+-- Refuses a registration: raises the reason's SQLSTATE with the error object of docs/registration.md as DETAIL.
 -- p_reason: a name of protocol/errcodes.txt. Never returns.
 DECLARE
   v_state  text := (SELECT e.sqlstate FROM synchro.errcode e WHERE e.name = p_reason);

@@ -13,7 +13,7 @@ BEGIN
    WHERE n.nspname = v_parts[1] AND f.proname = v_parts[2] AND string_to_array(f.proargtypes::text, ' ')::oid[] = p_arguments;
   IF v_oid IS NULL THEN
     PERFORM synchro._refuse('invalid_scope_function', 'no function of that name has the required argument types',
-                            format('it takes (%s)', (SELECT string_agg(format_type(t, NULL), ', ') FROM unnest(p_arguments) t)));
+                            format('it must take (%s)', (SELECT string_agg(format_type(t, NULL), ', ') FROM unnest(p_arguments) t)));
   END IF;
   RETURN v_oid;
 END

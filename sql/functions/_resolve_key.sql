@@ -1,7 +1,7 @@
 CREATE FUNCTION synchro._resolve_key(p_relation oid, p_pk_column text, p_push boolean)
 RETURNS smallint LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, synchro, pg_temp AS $fn$
--- Checks ADR 004's primary-key contract. Returns the attribute number of the key column.
+-- Checks the primary-key contract of docs/registration.md. Returns the attribute number of the key column.
 -- Errors: missing_, nullable_, composite_, partial_primary_key, unsupported_primary_key_type, unsupported_replica_identity.
 DECLARE
   v_pk      record;
@@ -16,7 +16,8 @@ BEGIN
   IF v_pk.conkey IS NOT NULL AND cardinality(v_pk.conkey) > 1 THEN
     PERFORM synchro._refuse('composite_primary_key', 'the primary key has more than one column');
   ELSIF v_att.attnum IS NULL THEN
-    PERFORM synchro._refuse('missing_primary_key', 'the relation has no such column as its primary key');
+    PERFORM synchro._refuse('missing_primary_key', format('the relation has no column %I', p_pk_column),
+                            'name the primary key''s column in p_pk_column');
   ELSIF v_pk.conkey IS NULL OR v_pk.conkey[1] <> v_att.attnum THEN
     SELECT bool_and(i.indpred IS NOT NULL) INTO v_partial FROM pg_index i
      WHERE i.indrelid = p_relation AND i.indisunique AND i.indnkeyatts = 1 AND i.indkey[0] = v_att.attnum;
@@ -25,8 +26,8 @@ BEGIN
     ELSIF NOT v_att.attnotnull THEN
       PERFORM synchro._refuse('nullable_primary_key', 'the key column is nullable');
     END IF;
-    PERFORM synchro._refuse('missing_primary_key', 'the column is not the primary key of the relation',
-                            'a unique or expression index does not replace a primary key');
+    PERFORM synchro._refuse('missing_primary_key', format('column %I is not the primary key of the relation', p_pk_column),
+                            'name its column in p_pk_column; a unique or expression index does not replace a primary key');
   ELSIF v_pk.condeferrable THEN
     PERFORM synchro._refuse('unsupported_replica_identity', 'a deferrable primary key is no replica identity');
   END IF;

@@ -30,7 +30,8 @@ BEGIN
   ELSIF v_rel.has_children THEN
     PERFORM synchro._refuse('unsupported_relation', 'tables with inheritance children cannot be registered');
   ELSIF v_rel.relowner = 'synchro_owner'::regrole OR NOT pg_has_role(session_user, v_rel.relowner, 'USAGE') THEN
-    PERFORM synchro._refuse('not_owner', 'the session user does not own the relation');
+    PERFORM synchro._refuse('not_owner', 'the session user does not own the relation',
+                            'log in as its owner or a member of that role: SET ROLE does not count');
   END IF;
   RETURN v_rel.oid;
 END

@@ -21,13 +21,20 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'a projection view needs at least one column';
   END IF;
   SELECT l.relation_oid, l.view_name, l.view_columns, l.rel_no INTO v_old FROM synchro.relation l
-   WHERE (l.relation_oid = v_oid AND l.view_name IS NOT NULL) OR l.view_name = p_view_name LIMIT 1;
+   WHERE (l.relation_oid = v_oid AND l.view_name IS NOT NULL) OR l.view_name = p_view_name
+   ORDER BY l.relation_oid = v_oid DESC LIMIT 1;
   IF FOUND THEN
     IF v_old.relation_oid = v_oid AND v_old.view_name = p_view_name
        AND v_old.view_columns::text[] = p_projected_columns THEN
       RETURN;
     END IF;
-    RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = 'projection view identity is immutable';
+    IF v_old.relation_oid <> v_oid THEN
+      RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = 'the name is that of another relation''s projection view',
+        HINT = 'choose another name';
+    END IF;
+    RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = 'the relation''s projection view cannot be changed',
+      DETAIL = format('It is %I(%s).', v_old.view_name, (SELECT string_agg(quote_ident(c), ', ') FROM unnest(v_old.view_columns) c)),
+      HINT = 'name every column that functions may need in the first call';
   END IF;
   v_rel_no := synchro._capture_columns(v_oid, p_projected_columns::name[]);
   UPDATE synchro.relation SET view_name = p_view_name, view_columns = p_projected_columns::name[] WHERE rel_no = v_rel_no;

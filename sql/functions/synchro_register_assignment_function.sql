@@ -18,7 +18,7 @@ BEGIN
   v_hash := synchro._definition_hash(v_oid);
   v_broken := synchro._check_function(v_oid, 'assignment', (SELECT r.oid FROM pg_roles r WHERE r.rolname = session_user), 'text'::regtype);
   IF v_broken IS NOT NULL THEN
-    PERFORM synchro._refuse('invalid_scope_function', 'the assignment function breaks a rule: ' || v_broken,
+    PERFORM synchro._refuse('invalid_scope_function', format('assignment function %s breaks a rule: %s', v_oid::regprocedure, v_broken),
                             'docs/registration.md lists the rules');
   ELSIF v_hash IS DISTINCT FROM synchro._definition_hash(v_oid) THEN
     PERFORM synchro._refuse('invalid_scope_function', 'the assignment function changed while it was checked');

@@ -75,7 +75,7 @@ CREATE TABLE synchro.registration (
   push_policy         text NOT NULL CHECK (push_policy IN ('enabled', 'read_only')),
   key_column          name NOT NULL,
   key_attnum          smallint NOT NULL,
-  key_type            oid NOT NULL,        -- one of ADR 004's built-in types
+  key_type            oid NOT NULL,        -- one of the built-in types of docs/registration.md
   pk_type             text NOT NULL CHECK (pk_type IN ('string', 'int', 'int64')),
   membership_function oid NOT NULL,
   membership_twin     oid,                 -- inlinable copy in synchro_twin
