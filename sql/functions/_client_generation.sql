@@ -11,7 +11,7 @@ DECLARE
   v_next    bigint := greatest(p_generation, p_client.client_generation, 0) + 1;
 BEGIN
   IF (v_renewed OR p_client.client_no IS NULL) AND v_next > 9007199254740991 THEN
-    PERFORM synchro._raise('invalid_request');
+    PERFORM synchro._raise('invalid_request', '{"message":"invalid request: client_generation: out of range"}');
   END IF;
   IF p_client.client_no IS NULL THEN
     INSERT INTO synchro.client (client_id, user_id, client_generation, confirmed)

@@ -43,7 +43,7 @@ BEGIN
             LEFT JOIN synchro.scope_resume s ON s.scope_id = c.presented_scope
             LEFT JOIN synchro._schema_lineage(p_progress.schema_version) l ON l.schema_hash = c.schema_hash) p;
   IF v_forged THEN
-    PERFORM synchro._raise('invalid_request');
+    PERFORM synchro._raise('invalid_request', '{"message":"invalid request: known_scopes: a cursor that is not this client''s"}');
   END IF;
   RETURN '{' || coalesce(v_updates, '') || '}';
 END

@@ -9,7 +9,7 @@ DECLARE
   v_client_id text;
 BEGIN
   IF coalesce(p_user_id, '') = '' OR octet_length(p_user_id) > 255 OR NOT synchro._representable('text'::regtype, false, p_user_id) THEN
-    PERFORM synchro._raise('auth_required');
+    PERFORM synchro._raise('auth_required', '{"message":"the user id is not usable"}');
   END IF;
   v_client_id := synchro._request_client(p_request);
   IF p_kind IN ('connect', 'push') THEN
@@ -18,14 +18,14 @@ BEGIN
     SELECT c.* INTO v_client FROM synchro.client c WHERE c.client_id = v_client_id;
   END IF;
   IF v_client.user_id <> p_user_id THEN
-    PERFORM synchro._raise('auth_required');
+    PERFORM synchro._raise('auth_required', '{"message":"the client id is another user''s"}');
   END IF;
   IF synchro._request(p_kind, p_request) IS NULL THEN
     PERFORM synchro._raise('invalid_request');
   END IF;
   IF p_kind <> 'connect' THEN
     IF v_client.client_no IS NULL THEN
-      PERFORM synchro._raise('invalid_request');
+      PERFORM synchro._raise('invalid_request', '{"message":"invalid request: client_id: this client has never connected"}');
     ELSIF v_client.retired_at IS NOT NULL THEN
       PERFORM synchro._raise('client_retired');
     END IF;

@@ -21,8 +21,10 @@ BEGIN
   v_progress := synchro._check_gates(v_client, v_request.client_generation, v_request.schema);
   v_hash := v_request.schema ->> 'hash';
   v_cursors := synchro._open_cursors(v_client, v_request.scopes, v_progress, v_hash);
-  IF v_cursors.o_refused OR v_request.scope_set_version > v_client.scope_set_version THEN
-    PERFORM synchro._raise('invalid_request');
+  IF v_cursors.o_refused THEN
+    PERFORM synchro._raise('invalid_request', '{"message":"invalid request: scopes: a scope or a cursor that is not this client''s"}');
+  ELSIF v_request.scope_set_version > v_client.scope_set_version THEN
+    PERFORM synchro._raise('invalid_request', '{"message":"invalid request: scope_set_version: above the server''s"}');
   END IF;
   PERFORM synchro._check_capture(v_progress, v_client);
   IF v_cursors.o_ahead THEN

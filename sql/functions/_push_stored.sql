@@ -15,9 +15,9 @@ BEGIN
   IF v_stored IS NULL THEN
     RETURN '{}';
   ELSIF NOT v_same THEN
-    PERFORM synchro._raise('idempotency_conflict');
+    PERFORM synchro._raise('idempotency_conflict', '{"message":"a mutation id was used before with other content"}');
   ELSIF p_atomic OR v_atomic THEN
-    PERFORM synchro._raise('invalid_request');
+    PERFORM synchro._raise('invalid_request', '{"message":"invalid request: mutations: one of an atomic group was completed before"}');
   END IF;
   RETURN v_stored;
 END

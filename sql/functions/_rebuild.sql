@@ -18,7 +18,7 @@ BEGIN
     v_token := synchro._token_open('rebuild', v_request.cursor);
     IF (v_token ->> 'u', v_token ->> 'c', v_token ->> 's', v_token ->> 'i', v_token ->> 'n')
        IS DISTINCT FROM (v_client.user_id, v_client.client_id, v_request.scope, v_request.rebuild_id::text, v_request."limit"::text) THEN
-      PERFORM synchro._raise('invalid_request');
+      PERFORM synchro._raise('invalid_request', '{"message":"invalid request: cursor: not a continuation of this attempt"}');
     END IF;
   END IF;
   v_assigned := EXISTS (SELECT FROM synchro.client_scope s
@@ -28,12 +28,12 @@ BEGIN
 
   IF v_session.client_no IS NULL AND v_token IS NULL THEN
     IF NOT v_assigned THEN
-      PERFORM synchro._raise('invalid_request');
+      PERFORM synchro._raise('invalid_request', '{"message":"invalid request: scope: not assigned to this client"}');
     END IF;
     PERFORM synchro._check_capture(v_progress, v_client);
     v_session := synchro._open_rebuild(v_client, v_request.scope, v_request.rebuild_id, v_request."limit", v_progress);
   ELSIF (v_session.scope_id, v_session.page_limit) <> (v_request.scope, v_request."limit") THEN
-    PERFORM synchro._raise('invalid_request');
+    PERFORM synchro._raise('invalid_request', '{"message":"invalid request: rebuild_id: used before with another scope or limit"}');
   ELSE
     PERFORM synchro._check_stream(v_progress);
   END IF;

@@ -35,7 +35,7 @@ BEGIN
     SELECT b.* INTO STRICT v_batch FROM synchro.push_batch b
      WHERE b.client_no = v_client.client_no AND b.batch_id = v_request.batch_id;
     IF v_batch.fingerprint <> v_fingerprint THEN
-      PERFORM synchro._raise('idempotency_conflict');
+      PERFORM synchro._raise('idempotency_conflict', '{"message":"the batch id was used before with other content"}');
     END IF;
     RETURN QUERY SELECT v_batch.status, v_batch.body, NULL::bigint[];
     RETURN;
