@@ -133,6 +133,9 @@ on_status(const char *line, void *arg)
 			worker.has_streamed = true;
 			rejoice();
 		}
+		else if (strcmp(status.word, "blocked") == 0)
+			complain(ERRCODE_WARNING, "capture is blocked",
+					 "synchro_health_detail() tells the class of the cause, docs/operations.md what helps.");
 		return;
 	}
 	/* The server itself ended the core's sessions: whoever did that knows. */

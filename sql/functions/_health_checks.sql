@@ -11,6 +11,7 @@ DECLARE
   v_seconds   int := nullif(current_setting('synchro.max_wal_lag_seconds', true), '')::int;
   v_lag       bigint;
   v_sync      text;
+  v_class     text := (SELECT q.class FROM synchro.quarantine q WHERE q.resolved_at IS NULL);
 BEGIN
   SELECT p.* INTO v_progress FROM synchro.progress p;
   SELECT w.* INTO v_worker FROM synchro._worker_status() w LIMIT 1;
@@ -31,7 +32,7 @@ BEGIN
     ('slot', v_slot.slot_name IS NULL, 'missing', NULL),
     ('slot_usable', v_slot.plugin <> 'pgoutput' OR v_slot.database <> current_database() OR v_slot.wal_status = 'lost', 'unusable', NULL),
     ('slot_active', NOT v_slot.active, 'not_streaming', NULL),
-    ('capture', EXISTS (SELECT FROM synchro.quarantine q WHERE q.resolved_at IS NULL), 'blocked', NULL),
+    ('capture', v_class IS NOT NULL, v_class, NULL),
     ('registry', v_progress.registry_generation <> (SELECT max(g.generation) FROM synchro.registry_generation g), 'generation_pending',
       (SELECT max(g.generation) FROM synchro.registry_generation g)),
     ('relations', EXISTS (SELECT FROM synchro.active_registration a LEFT JOIN pg_class c ON c.oid = a.relation_oid

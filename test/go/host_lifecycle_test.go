@@ -64,6 +64,22 @@ func TestHostFollowsDropAndCreateExtension(t *testing.T) {
 	})
 }
 
+func TestHostEmptiesThePublicationOfADroppedExtension(t *testing.T) {
+	t.Parallel()
+	c := pgtest.StartWithExtension(t, pgtest.Config{})
+	awaitWorking(t, c)
+	mustExec(t, c, "CREATE TABLE left_over (id int PRIMARY KEY); ALTER PUBLICATION synchro ADD TABLE left_over")
+	mustExec(t, c, "DROP EXTENSION synchro CASCADE; CREATE EXTENSION synchro")
+	conn := c.Connect(t, "", "")
+	pgtest.Poll(t, settle, "empty publication", func() bool {
+		var n int
+		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_publication_tables").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n == 0
+	})
+}
+
 func TestHostDropsSlotOfDroppedExtension(t *testing.T) {
 	eachHost(t, func(t *testing.T, c *pgtest.Cluster) {
 		conn := c.Connect(t, "", "")
