@@ -3,6 +3,7 @@ package protocol
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -77,7 +78,16 @@ func NewError(name, message string, extras ...Extra) *Error {
 	return &Error{Code: code, Message: message, Extras: extras}
 }
 
-func (e *Error) Error() string { return e.Code.Name + ": " + e.Message }
+func (e *Error) Error() string {
+	text := e.Code.Name + ": " + e.Message
+	if reason, ok := e.Extra("reason"); ok {
+		if raw, ok := reason.(json.RawMessage); ok {
+			reason = string(raw)
+		}
+		text += fmt.Sprintf(" (reason %v)", reason)
+	}
+	return text
+}
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
@@ -169,7 +179,7 @@ func DecodeError(status int, header http.Header, body []byte) *Error {
 		case http.StatusBadRequest, http.StatusNotFound, http.StatusRequestEntityTooLarge:
 			name = ErrInvalidRequest
 		}
-		e = NewError(name, defaultMessages[name], Extra{"http_status", status})
+		e = NewError(name, fmt.Sprintf("HTTP status %d, and not an answer of synchro", status), Extra{"http_status", status})
 	}
 	e.RetryAfter, _ = ParseRetryAfter(header.Get("Retry-After"), time.Now())
 	return e

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -143,6 +144,19 @@ func sqlState(err error) string {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
 		return pg.Code
+	}
+	return ""
+}
+
+// networkFault is what the network said of the way to the server, without the names of user and database that pgx adds.
+func networkFault(err error) string {
+	var op *net.OpError
+	var dns *net.DNSError
+	switch {
+	case errors.As(err, &op):
+		return op.Error()
+	case errors.As(err, &dns):
+		return dns.Error()
 	}
 	return ""
 }

@@ -41,7 +41,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		db.close()
 		return nil, err
 	} else if err != nil {
-		cfg.Log.Warn("database not reachable at start", "sqlstate", sqlState(err))
+		cfg.Log.Warn("database not reachable at start", "sqlstate", sqlState(err), "network", networkFault(err))
 	}
 	return newServer(cfg, db), nil
 }
@@ -106,7 +106,7 @@ func (s *Server) exchange(w http.ResponseWriter, r *http.Request, ep *endpoint) 
 	a, err := s.db.call(ctx, ep, who, body)
 	if err != nil {
 		answer := wireError(err)
-		s.log.Error("database call failed", "route", ep.name, "sqlstate", sqlState(err), "answer", answer.Code.Name)
+		s.log.Error("database call failed", "route", ep.name, "sqlstate", sqlState(err), "network", networkFault(err), "answer", answer.Code.Name)
 		return s.refuse(w, answer)
 	}
 	return s.write(w, a.status, a.body)

@@ -18,9 +18,9 @@ import (
 
 type checkCommand struct {
 	URL          string        `required:"" env:"SYNCHRO_URL" help:"Base URL of the server."`
-	User         string        `required:"" help:"User to sync as."`
+	User         string        `help:"User to sync as; needed unless there is a token."`
 	JWTSecret    string        `env:"SYNCHRO_JWT_SECRET" placeholder:"TEXT" help:"HS256 secret of the server, to make the user's token."`
-	Token        string        `env:"SYNCHRO_TOKEN" help:"Bearer token to use instead; it must be the user's."`
+	Token        string        `env:"SYNCHRO_TOKEN" help:"Bearer token to use instead; it decides which user syncs."`
 	ClientID     string        `help:"Client id; a fresh one when empty."`
 	Follow       time.Duration `help:"Afterwards follow changes for this long, verifying every page."`
 	PollInterval time.Duration `default:"200ms" help:"Pause between two pulls while following."`
@@ -69,10 +69,12 @@ func (c *checkCommand) credential() (func(context.Context) (string, error), erro
 	switch {
 	case c.Token != "":
 		return func(context.Context) (string, error) { return c.Token, nil }, nil
+	case c.User == "":
+		return nil, errors.New("--user is needed, or a token (--token, SYNCHRO_TOKEN)")
 	case c.JWTSecret != "":
 		return func(context.Context) (string, error) { return signToken(c.User, c.JWTSecret, 5*time.Minute, "") }, nil
 	}
-	return nil, errors.New("a token or the server's token secret is required")
+	return nil, errors.New("the server's secret is needed (--jwt-secret, SYNCHRO_JWT_SECRET), or a token (--token, SYNCHRO_TOKEN)")
 }
 
 // follow pulls until the time is over and reports each page that brought something.

@@ -23,7 +23,7 @@ type commands struct {
 func main() {
 	var cli commands
 	parsed := kong.Parse(&cli, kong.Name("synchro"), kong.Description("Offline-first sync for PostgreSQL."),
-		kong.UsageOnError(), kong.Vars{"version": synchro.Version()})
+		kong.ShortUsageOnError(), kong.Vars{"version": synchro.Version()})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	parsed.BindTo(ctx, (*context.Context)(nil))
