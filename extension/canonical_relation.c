@@ -20,6 +20,7 @@
 
 #include "actas.h"
 #include "canonical.h"
+#include "compat.h"
 #include "errcodes.h"
 
 typedef struct RelationKey

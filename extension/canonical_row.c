@@ -14,6 +14,7 @@
 #include "utils/typcache.h"
 
 #include "canonical.h"
+#include "compat.h"
 #include "errcodes.h"
 
 struct SynRowReader

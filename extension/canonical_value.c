@@ -21,6 +21,7 @@
 #include "utils/uuid.h"
 
 #include "canonical_codec.h"
+#include "compat.h"
 
 /*
  * Output functions read their settings from variables; setting those directly costs nothing, while set_config_option per value

@@ -14,6 +14,7 @@
 #include "utils/builtins.h"
 #include "utils/pg_lsn.h"
 
+#include "compat.h"
 #include "jcs.h"
 #include "token.h"
 

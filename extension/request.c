@@ -9,6 +9,7 @@
 #include "fmgr.h"
 #include "utils/builtins.h"
 
+#include "compat.h"
 #include "errcodes.h"
 #include "jcs.h"
 #include "request.h"

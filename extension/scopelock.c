@@ -15,6 +15,7 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 
+#include "compat.h"
 #include "scopelock.h"
 
 PG_FUNCTION_INFO_V1(synchro_lock_stage);

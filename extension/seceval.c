@@ -20,6 +20,7 @@
 #include "utils/lsyscache.h"
 #include "utils/uuid.h"
 
+#include "compat.h"
 #include "errcodes.h"
 #include "membership.h"
 #include "seceval.h"

@@ -16,6 +16,7 @@
 #include "utils/jsonb.h"
 #include "utils/numeric.h"
 
+#include "compat.h"
 #include "jcs.h"
 #include "secret.h"
 #include "token.h"
