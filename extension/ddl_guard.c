@@ -39,7 +39,7 @@ refuse(const char *message, const char *hint)
 static Oid
 owned_relation(RangeVar *name, LOCKMODE lock)
 {
-	return RangeVarGetRelidExtended(name, lock, RVR_MISSING_OK, RangeVarCallbackOwnsTable, NULL);
+	return RangeVarGetRelidExtended(name, lock, RVR_MISSING_OK, RangeVarCallbackOwnsRelation, NULL);
 }
 
 static bool
