@@ -3,7 +3,6 @@ package systest
 import (
 	"context"
 	"fmt"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -57,9 +56,6 @@ func newCore(t testing.TB, cfg pgtest.Config) *core {
 	}}
 	c.db = c.Connect(t, "", "")
 	c.exec("CREATE ROLE core_login LOGIN REPLICATION IN ROLE synchro_worker")
-	if b, err := os.ReadFile(os.Getenv("SCRATCH_STUBS")); err == nil {
-		c.exec(string(b))
-	}
 	c.exec(itemApp)
 	c.cfg = worker.Config{
 		Conninfo: c.DSN("core_login", ""), Database: pgtest.Database, Slot: "core_slot", Publication: "synchro",
