@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
-	"time"
 )
 
 const bulkRows = 100_000
@@ -77,9 +76,7 @@ func (s *stage) bulkWrites(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// singleWrites uses pgbench with one client; a synchronous commit of each would hide the cost, so commits are asynchronous. On
-// few processors the worker, which follows transaction by transaction, takes time from the writer: processor time tells the
-// writer's own cost.
+// singleWrites uses pgbench with one client; a synchronous commit of each would hide the cost, so commits are asynchronous.
 func (s *stage) singleWrites(ctx context.Context, b *bench) error {
 	dir, err := os.MkdirTemp("", "bench")
 	if err != nil {
@@ -90,7 +87,7 @@ func (s *stage) singleWrites(ctx context.Context, b *bench) error {
 		{"insert", "INSERT INTO bench.%s (id, owner, body) VALUES (nextval('bench.%[1]s_seq'), 'u1', 'a short body of a note')"},
 		{"update", "\\set id random(1, 1000)\nUPDATE bench.%s SET n = n + 1 WHERE id = :id"},
 	} {
-		elapsed, used := map[string]series{}, map[string]series{}
+		tps := map[string]series{}
 		for i := range b.runs {
 			for _, table := range []string{"plain", "item"} {
 				prepare := fmt.Sprintf("CREATE SEQUENCE IF NOT EXISTS bench.%[1]s_seq START 10000000;"+
@@ -100,69 +97,37 @@ func (s *stage) singleWrites(ctx context.Context, b *bench) error {
 						return err
 					}
 				}
-				each, processor, err := s.pgbench(ctx, filepath.Join(dir, "script.sql"), fmt.Sprintf(kind.script, table))
+				rate, err := s.pgbench(ctx, filepath.Join(dir, "script.sql"), fmt.Sprintf(kind.script, table))
 				if err != nil {
 					return err
 				}
-				elapsed[table], used[table] = append(elapsed[table], each), append(used[table], processor)
+				tps[table] = append(tps[table], 1e6/rate)
 				if err := s.materialized(ctx); err != nil {
 					return err
 				}
 			}
 		}
-		b.against("single-row "+kind.name+", registered", "µs", elapsed["item"], elapsed["plain"], 0, 0)
-		b.against("single-row "+kind.name+", registered: processor time", "µs", used["item"], used["plain"], 0, 0)
+		b.against("single-row "+kind.name+", registered", "µs", tps["item"], tps["plain"], 0, 0)
 	}
 	return nil
 }
 
-var (
-	tpsLine   = regexp.MustCompile(`tps = ([0-9.]+)`)
-	countLine = regexp.MustCompile(`transactions actually processed: ([0-9]+)`)
-)
+var tpsLine = regexp.MustCompile(`tps = ([0-9.]+)`)
 
-// pgbench returns the time that a transaction takes and the processor time of its backend, both in µs.
-func (s *stage) pgbench(ctx context.Context, path, script string) (each, processor float64, err error) {
+func (s *stage) pgbench(ctx context.Context, path, script string) (float64, error) {
 	if err := os.WriteFile(path, []byte(script+";\n"), 0o644); err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	cmd := exec.CommandContext(ctx, s.Installation().Bin("pgbench"), "-n", "-M", "prepared", "-c", "1", "-T", "2", "-f", path,
 		s.TCPDSN("postgres", ""))
 	cmd.Env = append(os.Environ(), "PGOPTIONS=-c synchronous_commit=off")
-	done := make(chan struct{})
-	watched := make(chan float64)
-	go func() { watched <- s.watch(ctx, "pgbench", done) }()
 	out, err := cmd.CombinedOutput()
-	close(done)
-	used := <-watched
 	if err != nil {
-		return 0, 0, fmt.Errorf("pgbench: %w: %s", err, out)
+		return 0, fmt.Errorf("pgbench: %w: %s", err, out)
 	}
-	tps, count := tpsLine.FindSubmatch(out), countLine.FindSubmatch(out)
-	if tps == nil || count == nil || used == 0 {
-		return 0, 0, fmt.Errorf("pgbench printed no rate, or its backend was not seen: %s", out)
+	found := tpsLine.FindSubmatch(out)
+	if found == nil {
+		return 0, fmt.Errorf("pgbench printed no rate: %s", out)
 	}
-	rate, err := strconv.ParseFloat(string(tps[1]), 64)
-	if err != nil {
-		return 0, 0, err
-	}
-	n, err := strconv.ParseFloat(string(count[1]), 64)
-	return 1e6 / rate, used * 1e6 / n, err
-}
-
-// watch returns the processor time in seconds of an application's backend, as last seen before done.
-func (s *stage) watch(ctx context.Context, application string, done <-chan struct{}) (used float64) {
-	pid := 0
-	for {
-		if pid == 0 {
-			_ = s.conn.QueryRow(ctx, "SELECT pid FROM pg_stat_activity WHERE application_name = $1", application).Scan(&pid) // not there yet
-		} else {
-			used = max(used, cpu(pid))
-		}
-		select {
-		case <-done:
-			return used
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
+	return strconv.ParseFloat(string(found[1]), 64)
 }
