@@ -57,7 +57,12 @@ has git || missing="$missing git"
 [ -e /etc/ssl/certs/ca-certificates.crt ] || missing="$missing ca-certificates"
 [ -z "$missing" ] || install $missing
 
-if ! has "$PG_CONFIG" || [ ! -x "$("$PG_CONFIG" --bindir)/postgres" ] || [ ! -e "$("$PG_CONFIG" --pgxs)" ]; then
+# Server, build rules and headers come from packages that may be there one without another.
+has_postgres() {
+	has "$PG_CONFIG" && [ -x "$("$PG_CONFIG" --bindir)/postgres" ] && [ -e "$("$PG_CONFIG" --pgxs)" ] &&
+		[ -e "$("$PG_CONFIG" --includedir-server)/postgres.h" ]
+}
+if ! has_postgres; then
 	[ "$PG_CONFIG" = pg_config ] || { echo "no PostgreSQL server with headers at PG_CONFIG=$PG_CONFIG" >&2; exit 1; }
 	# The distribution's package would start a cluster of its own, which nobody asked for.
 	if [ ! -e /etc/postgresql-common/createcluster.conf ]; then
@@ -67,6 +72,7 @@ if ! has "$PG_CONFIG" || [ ! -x "$("$PG_CONFIG" --bindir)/postgres" ] || [ ! -e 
 	install postgresql
 	major=$(ls /usr/lib/postgresql | sort -n | tail -n 1)
 	install "postgresql-server-dev-$major" libpq-dev
+	has_postgres || { echo "no PostgreSQL server with headers at $PG_CONFIG" >&2; exit 1; }
 fi
 
 go_is_new_enough "$GO" || install_go
