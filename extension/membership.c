@@ -79,11 +79,11 @@ load(Membership *m, bool *ours)
 	syn_act_as(&caller, syn_owner());
 	SPI_connect();
 	if (SPI_execute_with_args("SELECT membership_function, membership_twin, key_type, membership_hash, composition, max_scope_fanout, xmin "
-							  "FROM synchro.registration WHERE generation = $1 AND rel_no = $2",
+							  "FROM synchro.registration WHERE generation = $1 AND rel_no = $2 AND kind = 'synced'",
 							  lengthof(types), types, values, NULL, true, 1) != SPI_OK_SELECT)
 		elog(ERROR, "could not read the registry");
 	if (SPI_processed == 0)
-		ereport(ERROR, (errcode(SYNCHRO_ERR_INVALID_PARAMETER), errmsg("the relation is not registered in that generation")));
+		ereport(ERROR, (errcode(SYNCHRO_ERR_INVALID_PARAMETER), errmsg("the relation is not synced in that generation")));
 	tuple = SPI_tuptable->vals[0];
 	desc = SPI_tuptable->tupdesc;
 	m->function = DatumGetObjectId(SPI_getbinval(tuple, desc, 1, &isnull));

@@ -77,7 +77,7 @@ GRANT EXECUTE ON FUNCTION
 -- The worker reads the registry and writes capture state and projections.
 GRANT USAGE ON SCHEMA synchro_data TO synchro_worker;
 GRANT SELECT ON synchro.relation, synchro.captured_column, synchro.manifest, synchro.manifest_field, synchro.registry_generation,
-  synchro.registration, synchro.active_registration, synchro.progress, synchro.quarantine, synchro.scope, synchro.scope_entry,
+  synchro.registration, synchro.active_registration, synchro.membership_dependency, synchro.progress, synchro.quarantine, synchro.scope, synchro.scope_entry,
   synchro.manifest_affected_scope, synchro.client_materialized TO synchro_worker;
 GRANT INSERT, UPDATE, DELETE ON synchro.scope, synchro.scope_entry, synchro.manifest_affected_scope, synchro.client_materialized,
   synchro.quarantine TO synchro_worker;

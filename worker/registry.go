@@ -55,10 +55,10 @@ const (
 SELECT r.rel_no, l.relation_oid, r.since, pg_catalog.uuid_send(l.relation_id), pg_catalog.uuid_send(l.table_id), r.kind,
        l.physical_schema, l.physical_relation, pg_catalog.format('%I.%I', l.physical_schema, l.physical_relation),
        r.key_attnum, r.pk_type, r.key_column, coalesce(r.deleted_at_column, ''),
-       pg_catalog.to_json(r.sync_columns || coalesce(l.view_columns, '{}')
+       pg_catalog.to_json(r.sync_columns || coalesce(r.captured_columns, '{}') || coalesce(l.view_columns, '{}')
          || pg_catalog.array_remove(ARRAY[r.created_at_column, r.updated_at_column, r.deleted_at_column], NULL))
   FROM synchro.registration r JOIN synchro.relation l ON l.rel_no = r.rel_no
- WHERE r.generation = $1 ORDER BY l.table_id`
+ WHERE r.generation = $1 ORDER BY l.table_id, r.rel_no`
 	columnsQuery = `
 SELECT c.rel_no, c.attnum, c.column_name, c.source_type, c.storage_type, c.generated
   FROM synchro.captured_column c
@@ -96,8 +96,10 @@ func loadRegistry(ctx context.Context, conn *pgconn.PgConn, generation int64) (*
 		if err := decodeHex(rel.id[:], r.text(3)); err != nil {
 			return nil, err
 		}
-		if err := decodeHex(rel.table[:], r.text(4)); err != nil {
-			return nil, err
+		if rel.kind == kindSynced {
+			if err := decodeHex(rel.table[:], r.text(4)); err != nil {
+				return nil, err
+			}
 		}
 		var names []string
 		if err := json.Unmarshal(r[13], &names); err != nil {

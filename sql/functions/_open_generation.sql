@@ -1,6 +1,6 @@
 CREATE FUNCTION synchro._open_generation() RETURNS bigint LANGUAGE plpgsql
 SET search_path = pg_catalog, synchro, pg_temp AS $fn$
--- The generation that this transaction builds: begun at the first change with a copy of the newest one's registrations.
+-- The generation that this transaction builds: begun at the first change with a copy of the newest one's registrations and dependencies.
 -- The caller holds _registration_lock(). Errors: 55000 when the generation is complete, because constraints were made immediate.
 DECLARE
   v_last     bigint;
@@ -21,6 +21,9 @@ BEGIN
   INSERT INTO synchro.registration
   SELECT (jsonb_populate_record(r, jsonb_build_object('generation', v_last + 1))).*
     FROM synchro.registration r WHERE r.generation = v_last;
+  INSERT INTO synchro.membership_dependency
+  SELECT (jsonb_populate_record(d, jsonb_build_object('generation', v_last + 1))).*
+    FROM synchro.membership_dependency d WHERE d.generation = v_last;
   RETURN v_last + 1;
 END
 $fn$;

@@ -82,6 +82,7 @@ BEGIN
   END IF;
   PERFORM synchro._lock_relation(v_oid);
   v_new.rel_no := synchro._capture_columns(v_oid, v_columns);
+  PERFORM synchro._issue_table_id(v_new.rel_no);
   PERFORM synchro._set_projection_key(v_new.rel_no, v_new.key_attnum);
   PERFORM synchro._introduce_indexes(v_new.rel_no, v_oid, v_columns);
   v_new.generation := synchro._open_generation();

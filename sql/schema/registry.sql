@@ -3,7 +3,7 @@
 CREATE TABLE synchro.relation (
   rel_no            int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   relation_id       uuid NOT NULL UNIQUE DEFAULT pg_catalog.gen_random_uuid(),
-  table_id          uuid NOT NULL UNIQUE DEFAULT pg_catalog.gen_random_uuid(),
+  table_id          uuid UNIQUE,            -- NULL until it is asked for or synced: a capture dependency has none
   physical_schema   name NOT NULL,
   physical_relation name NOT NULL,
   relation_oid      oid  NOT NULL UNIQUE,
@@ -65,28 +65,48 @@ CREATE TABLE synchro.registry_generation (
   created_at     timestamptz NOT NULL DEFAULT pg_catalog.now()
 );
 
--- The complete configuration of each generation.
+-- The complete configuration of each generation. A capture dependency has no membership, no push and no client-visible columns.
 CREATE TABLE synchro.registration (
   generation          bigint NOT NULL REFERENCES synchro.registry_generation,
   rel_no              int NOT NULL REFERENCES synchro.relation,
   since               bigint NOT NULL,     -- generation that (last) baselined the relation
   kind                text NOT NULL CHECK (kind IN ('synced', 'capture_dependency')),
-  composition         text NOT NULL CHECK (composition IN ('single_scope', 'multi_scope')),
-  push_policy         text NOT NULL CHECK (push_policy IN ('enabled', 'read_only')),
+  composition         text CHECK (composition IN ('single_scope', 'multi_scope')),
+  push_policy         text CHECK (push_policy IN ('enabled', 'read_only')),
   key_column          name NOT NULL,
   key_attnum          smallint NOT NULL,
   key_type            oid NOT NULL,        -- one of the built-in types of docs/registration.md
   pk_type             text NOT NULL CHECK (pk_type IN ('string', 'int', 'int64')),
-  membership_function oid NOT NULL,
+  membership_function oid,
   membership_twin     oid,                 -- inlinable copy in synchro_twin
-  membership_hash     text NOT NULL,       -- SHA-256 of the function's definition, hex
-  max_scope_fanout    int NOT NULL CHECK (max_scope_fanout BETWEEN 1 AND 10000),
+  membership_hash     text,                -- SHA-256 of the function's definition, hex
+  max_scope_fanout    int CHECK (max_scope_fanout BETWEEN 1 AND 10000),
   created_at_column   name,
   updated_at_column   name,
   deleted_at_column   name,
-  sync_columns        name[] NOT NULL,     -- synced, key included, attnum order
+  sync_columns        name[] NOT NULL,     -- synced, key included, attnum order; '{}' for a capture dependency
   text_columns        name[] NOT NULL,
-  PRIMARY KEY (generation, rel_no)
+  captured_columns    name[],              -- of a capture dependency, key included, attnum order
+  PRIMARY KEY (generation, rel_no),
+  CHECK (CASE kind WHEN 'synced' THEN num_nulls(composition, push_policy, membership_function, membership_hash, max_scope_fanout) = 0
+                                      AND captured_columns IS NULL
+                   ELSE num_nonnulls(composition, push_policy, membership_function, membership_twin, membership_hash, max_scope_fanout,
+                                     created_at_column, updated_at_column, deleted_at_column) = 0
+                        AND sync_columns = '{}' AND text_columns = '{}' AND captured_columns IS NOT NULL END)
+);
+
+-- Which changes of a source make which rows of a target be evaluated again. Target = source: rows affect their siblings.
+CREATE TABLE synchro.membership_dependency (
+  generation      bigint NOT NULL REFERENCES synchro.registry_generation,
+  target_rel_no   int NOT NULL REFERENCES synchro.relation,
+  source_rel_no   int NOT NULL REFERENCES synchro.relation,
+  dependency_id   uuid NOT NULL DEFAULT pg_catalog.gen_random_uuid(),
+  impact_function oid NOT NULL,
+  impact_twin     oid,                     -- inlinable copy in synchro_twin
+  impact_hash     text NOT NULL,           -- SHA-256 of the function's definition, hex
+  source_attnums  smallint[] NOT NULL,     -- the declared columns of the source, ascending
+  max_impact_rows int NOT NULL CHECK (max_impact_rows BETWEEN 1 AND 1000),
+  PRIMARY KEY (generation, target_rel_no, source_rel_no)
 );
 
 -- Shared scopes, explicit grants and revocations, the assignment function.
