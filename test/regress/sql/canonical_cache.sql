@@ -5,7 +5,7 @@ CREATE TABLE t (id int PRIMARY KEY, a text);
 INSERT INTO t VALUES (1, 'x');
 CREATE FUNCTION describe(p_type text) RETURNS void LANGUAGE sql SET search_path = canonical_cache, pg_catalog AS $$
   INSERT INTO synchro.manifest VALUES (9000003, repeat('cc', 32), NULL, 'initial', 9000003, '{}');
-  INSERT INTO synchro.relation (rel_no, physical_schema, physical_relation, relation_oid) OVERRIDING SYSTEM VALUE VALUES (9000003, 'canonical_cache', 't', 't'::regclass);
+  INSERT INTO synchro.relation (rel_no, table_id, physical_schema, physical_relation, relation_oid) OVERRIDING SYSTEM VALUE VALUES (9000003, gen_random_uuid(), 'canonical_cache', 't', 't'::regclass);
   INSERT INTO synchro.manifest_field VALUES (9000003, 9000003, '00000000-0000-4000-8000-000000000001', 'id', 1, p_type, p_type = 'string', false, false, true);
 $$;
 \set VERBOSITY terse
