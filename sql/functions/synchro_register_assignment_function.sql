@@ -23,9 +23,10 @@ BEGIN
   ELSIF v_hash IS DISTINCT FROM synchro._definition_hash(v_oid) THEN
     PERFORM synchro._refuse('invalid_scope_function', 'the assignment function changed while it was checked');
   END IF;
-  DELETE FROM synchro.assignment_function;
-  INSERT INTO synchro.assignment_function (function_oid, function_schema, function_name, max_scopes, definition_hash, actor)
+  INSERT INTO synchro.assignment_function AS a (function_oid, function_schema, function_name, max_scopes, definition_hash, actor)
   SELECT f.oid, n.nspname, f.proname, p_max_scopes, v_hash, session_user
-    FROM pg_proc f JOIN pg_namespace n ON n.oid = f.pronamespace WHERE f.oid = v_oid;
+    FROM pg_proc f JOIN pg_namespace n ON n.oid = f.pronamespace WHERE f.oid = v_oid
+      ON CONFLICT (one) DO UPDATE SET (function_oid, function_schema, function_name, max_scopes, definition_hash, actor)
+       = ROW (excluded.function_oid, excluded.function_schema, excluded.function_name, excluded.max_scopes, excluded.definition_hash, excluded.actor);
 END
 $fn$;
