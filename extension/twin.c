@@ -1,6 +1,6 @@
 /*
  * twin.c
- *		Inlinable copies of membership functions.
+ *		Inlinable copies of membership and impact functions.
  *
  * The planner does not inline a function that has a SET clause, and every registered one has: a twin has the same parsed body and owner and
  * no settings, which the evaluation pins instead. It lives in synchro_twin, only its owner may execute it, and it goes when
@@ -70,12 +70,13 @@ role_spec(RoleSpecType type, const char *name)
 
 /* Only the owner executes the twin; it needs the schema for that. */
 static void
-restrict_twin(const char *name, Oid schema, Oid owner, Oid key_type)
+restrict_twin(const char *name, Oid schema, Oid owner, const oidvector *arguments)
 {
 	ObjectWithArgs *twin = makeNode(ObjectWithArgs);
 
 	twin->objname = list_make2(makeString("synchro_twin"), makeString(pstrdup(name)));
-	twin->objargs = list_make1(makeTypeNameFromOid(key_type, -1));
+	for (int i = 0; i < arguments->dim1; i++)
+		twin->objargs = lappend(twin->objargs, makeTypeNameFromOid(arguments->values[i], -1));
 	change_privileges(false, OBJECT_FUNCTION, (Node *) twin, NULL, role_spec(ROLESPEC_PUBLIC, NULL));
 	if (syn_schema_aclcheck(schema, owner) != ACLCHECK_OK)
 		change_privileges(true, OBJECT_SCHEMA, (Node *) makeString("synchro_twin"), "usage",
@@ -105,19 +106,19 @@ synchro_make_twin(PG_FUNCTION_ARGS)
 	form = (Form_pg_proc) GETSTRUCT(tuple);
 	body = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_prosqlbody, &isnull);
 	argument_names = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_proargnames, &unnamed);
-	if (isnull || form->pronargs != 1)
-		ereport(ERROR, (errcode(SYNCHRO_ERR_INVALID_PARAMETER), errmsg("only a checked membership function can have a twin")));
+	if (isnull || !form->proretset)
+		ereport(ERROR, (errcode(SYNCHRO_ERR_INVALID_PARAMETER), errmsg("only a checked function can have a twin")));
 
 	twin = ProcedureCreate(name, schema, true, true, form->prorettype, form->proowner,
 						   SQLlanguageId, F_FMGR_SQL_VALIDATOR, "", NULL, stringToNode(TextDatumGetCString(body)),
 						   PROKIND_FUNCTION, false, false, false, PROVOLATILE_STABLE, form->proparallel,
-						   buildoidvector(form->proargtypes.values, 1), PointerGetDatum(NULL), PointerGetDatum(NULL),
+						   buildoidvector(form->proargtypes.values, form->pronargs), PointerGetDatum(NULL), PointerGetDatum(NULL),
 						   unnamed ? PointerGetDatum(NULL) : argument_names, NIL, SYN_NO_TRANSFORMS, PointerGetDatum(NULL),
 						   InvalidOid, form->procost, form->prorows);
 	ObjectAddressSet(original, ProcedureRelationId, function);
 	recordDependencyOn(&twin, &original, DEPENDENCY_AUTO);
 	CommandCounterIncrement();
-	restrict_twin(name, schema, form->proowner, form->proargtypes.values[0]);
+	restrict_twin(name, schema, form->proowner, &form->proargtypes);
 	ReleaseSysCache(tuple);
 	PG_RETURN_OID(twin.objectId);
 }
@@ -158,8 +159,8 @@ syn_twin_matches(Oid twin, Oid function)
 		Form_pg_proc f = (Form_pg_proc) GETSTRUCT(right);
 
 		matches = t->prokind == PROKIND_FUNCTION && t->prolang == SQLlanguageId && t->proowner == f->proowner &&
-			t->proretset && t->prorettype == f->prorettype && t->pronargs == 1 && f->pronargs == 1 &&
-			t->proargtypes.values[0] == f->proargtypes.values[0] && t->provolatile == PROVOLATILE_STABLE &&
+			t->proretset && t->prorettype == f->prorettype && t->pronargs == f->pronargs &&
+			memcmp(t->proargtypes.values, f->proargtypes.values, f->pronargs * sizeof(Oid)) == 0 && t->provolatile == PROVOLATILE_STABLE &&
 			!t->prosecdef && !t->proisstrict && !OidIsValid(t->prosupport) && !has_settings(left) && same_body(left, right);
 	}
 	if (HeapTupleIsValid(left))

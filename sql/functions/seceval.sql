@@ -17,7 +17,7 @@ CREATE FUNCTION synchro._make_twin(p_function oid, p_name name) RETURNS oid LANG
 SET search_path = pg_catalog, synchro, pg_temp
 AS 'MODULE_PATHNAME', 'synchro_make_twin';
 COMMENT ON FUNCTION synchro._make_twin(oid, name) IS
-  'Creates or replaces synchro_twin.<p_name>: the membership function without its SET clause, so that the planner can inline it. Its '
+  'Creates or replaces synchro_twin.<p_name>: the registered function without its SET clause, so that the planner can inline it. Its '
   'owner gets USAGE on the schema. It is dropped with the function.';
 
 CREATE FUNCTION synchro._evaluate_membership(p_rel_no int, p_generation bigint, p_keys text[])

@@ -19,7 +19,6 @@ DECLARE
   v_columns name[];
   v_new     synchro.registration;
   v_old     synchro.registration;
-  v_lost    boolean;
 BEGIN
   PERFORM synchro._registration_lock();
   IF p_composition IS NULL OR p_composition NOT IN ('single_scope', 'multi_scope') THEN
@@ -54,7 +53,10 @@ BEGIN
 
   SELECT r.* INTO v_old FROM synchro.registration r JOIN synchro.relation l ON l.rel_no = r.rel_no
    WHERE l.relation_oid = v_oid AND r.generation = (SELECT max(g.generation) FROM synchro.registry_generation g);
-  IF v_old.rel_no IS NOT NULL THEN
+  IF v_old.kind = 'capture_dependency' THEN
+    PERFORM synchro._refuse('invalid_configuration', 'the relation is a capture dependency',
+      'unregister it as such together with what depends on it, and register the table once the worker has activated that');
+  ELSIF v_old.rel_no IS NOT NULL THEN
     v_new.generation := v_old.generation;
     v_new.rel_no := v_old.rel_no;
     v_new.since := v_old.since;
@@ -73,27 +75,6 @@ BEGIN
     RETURN;
   END IF;
 
-  -- A relation that an unregistration has left, but the worker has not yet: its projection still belongs to the worker.
-  SELECT true INTO v_lost FROM synchro.active_registration a WHERE a.relation_oid = v_oid;
-  IF v_lost OR EXISTS (SELECT FROM synchro.registration r JOIN synchro.relation l ON l.rel_no = r.rel_no
-                        WHERE l.relation_oid = v_oid AND r.generation > (SELECT p.registry_generation FROM synchro.progress p)) THEN
-    RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = 'the table''s unregistration is not active yet',
-      HINT = 'register it again once the worker has activated the unregistration';
-  END IF;
-  PERFORM synchro._lock_relation(v_oid);
-  v_new.rel_no := synchro._capture_columns(v_oid, v_columns);
-  PERFORM synchro._issue_table_id(v_new.rel_no);
-  PERFORM synchro._set_projection_key(v_new.rel_no, v_new.key_attnum);
-  PERFORM synchro._introduce_indexes(v_new.rel_no, v_oid, v_columns);
-  v_new.generation := synchro._open_generation();
-  v_new.since := v_new.generation;
-  INSERT INTO synchro.registration SELECT v_new.*;
-  PERFORM synchro._publish(v_oid);
-  PERFORM synchro._install_triggers(v_new.rel_no, v_oid, l.relation_id, l.table_id, 's'::"char", v_new.key_attnum,
-            (SELECT array_agg(c.attnum ORDER BY c.attnum) FROM synchro.captured_column c
-              WHERE c.rel_no = v_new.rel_no AND c.column_name = ANY (v_columns)),
-            (SELECT coalesce(array_agg(c.attnum ORDER BY c.attnum), '{}') FROM synchro.captured_column c
-              WHERE c.rel_no = v_new.rel_no AND c.column_name = ANY (v_new.text_columns)))
-     FROM synchro.relation l WHERE l.rel_no = v_new.rel_no;
+  PERFORM synchro._admit_relation(v_oid, v_new);
 END
 $fn$;
