@@ -40,13 +40,16 @@ type applier struct {
 	reg    *registry
 	single pglogrepl.LSN
 	open   bool               // inside the database transaction of a batch
+	pieces bool               // which comes in more than one piece of work
 	scopes map[int64]struct{} // touched by it so far
+	after  *aftermath         // what it leaves to be done at its end
 	notify func(pglogrepl.LSN, map[int64]struct{})
 	pushed func() // a push was materialized
 	left   func() // relations may have left the registry
 }
 
 func (a *applier) run(ctx context.Context) error {
+	defer a.forgetAftermath()
 	for {
 		select {
 		case w := <-a.works:
@@ -122,20 +125,22 @@ func (a *applier) execute(ctx context.Context, w *work) error {
 	if err := a.cfg.failAt("apply"); err != nil {
 		return err
 	}
+	limits := a.cfg.Limits()
 	if len(w.changes) > 0 || w.act != nil || !w.last {
 		var head []call
 		if !a.open {
-			a.open, a.scopes = true, map[int64]struct{}{}
+			a.open, a.pieces, a.scopes = true, !w.last, map[int64]struct{}{}
+			a.after = newAftermath(int(min(limits.BatchMaxBytes, limits.MemoryBytes/16)), a.cfg.TempDir)
 			head = append(head, call{statement: stBegin, expect: -1})
 		}
-		if err := a.store(ctx, head, w.changes); err != nil {
+		if err := a.store(ctx, head, w.changes, w.late, a.after); err != nil {
 			return err
 		}
 	}
 	if err := a.cfg.failAt("stored"); err != nil {
 		return err
 	}
-	calls, err := a.settle(ctx, w.changes, w.commit.commitLSN, false)
+	calls, err := a.evaluated(ctx, w)
 	if err != nil {
 		return err
 	}
@@ -160,12 +165,39 @@ func (a *applier) execute(ctx context.Context, w *work) error {
 	return a.finish(ctx, w, calls, next)
 }
 
+// evaluated returns the calls that write the entries of stored work, of its last piece for all that had to wait.
+func (a *applier) evaluated(ctx context.Context, w *work) ([]call, error) {
+	now := w.changes
+	if len(w.late) > 0 {
+		now = nil
+		for _, ch := range w.changes {
+			if !w.late.has(ch.rel.bit) {
+				now = append(now, ch)
+				continue
+			}
+			for i := range ch.rows {
+				r := &ch.rows[i]
+				if err := a.after.postpone(ch.rel, r, ch.keys.buf[r.key.from:r.key.to]); err != nil {
+					return nil, err
+				}
+			}
+			if len(ch.removals) > 0 {
+				now = append(now, &changes{rel: ch.rel, gone: ch.gone, removals: ch.removals})
+			}
+		}
+	}
+	if w.last && a.after != nil && a.after.any() {
+		return a.consequence(ctx, now, w.commit.commitLSN)
+	}
+	return a.settle(ctx, now, w.commit.commitLSN, numberNone)
+}
+
 // settle returns the calls that write the entries of stored changes.
-func (a *applier) settle(ctx context.Context, all []*changes, high pglogrepl.LSN, baseline bool) ([]call, error) {
+func (a *applier) settle(ctx context.Context, all []*changes, high pglogrepl.LSN, numbers numbering) ([]call, error) {
 	if err := a.intern(ctx, all, high); err != nil {
 		return nil, err
 	}
-	calls, touched := a.entries(all, high, baseline)
+	calls, touched := a.entries(all, high, numbers)
 	for _, s := range touched {
 		a.scopes[s] = struct{}{}
 	}
@@ -189,6 +221,7 @@ func (a *applier) finish(ctx context.Context, w *work, calls []call, next *regis
 		return err
 	}
 	a.open = false
+	a.forgetAftermath()
 	if w.commit.endLSN != 0 {
 		a.state.commitLSN, a.state.endLSN = w.commit.commitLSN, w.commit.endLSN
 	}
@@ -209,6 +242,13 @@ func (a *applier) finish(ctx context.Context, w *work, calls []call, next *regis
 		w.done <- next
 	}
 	return nil
+}
+
+func (a *applier) forgetAftermath() {
+	if a.after != nil {
+		a.after.close()
+		a.after = nil
+	}
 }
 
 func (a *applier) setRegistry(reg *registry) { a.reg, a.schema = reg, reg.schemaVersion }

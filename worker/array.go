@@ -11,6 +11,7 @@ const (
 	oidText  = 25
 	oidXID   = 28
 	oidPgLSN = 3220
+	oidJSONB = 3802
 )
 
 const arrayHeader = 20
@@ -48,6 +49,17 @@ func (a *array) value(c column) {
 		return
 	}
 	a.text(c.text)
+}
+
+// jsonb adds a document's text; nil: null.
+func (a *array) jsonb(text []byte) {
+	if text == nil {
+		a.null()
+		return
+	}
+	a.next()
+	a.buf = binary.BigEndian.AppendUint32(a.buf, uint32(1+len(text)))
+	a.buf = append(append(a.buf, 1), text...)
 }
 
 // char adds an element of one octet.

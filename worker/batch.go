@@ -15,7 +15,8 @@ type activation struct {
 	ordinal    int64 // position of the message among the row changes
 }
 
-// batch is a run of consecutive source transactions that share one database transaction: no row occurs in two of them.
+// batch is a run of consecutive source transactions that share one database transaction: no row occurs in two of them, and
+// none writes what another one's evaluations read.
 type batch struct {
 	table
 	txns       []*txn
@@ -23,6 +24,7 @@ type batch struct {
 	activation *activation
 	ignored    int64 // messages without a valid MAC
 	bytes      int64
+	footprint
 }
 
 // errConflict says that a transaction cannot join the batch: it needs one of its own.
@@ -92,6 +94,7 @@ type pass struct {
 	no          int32 // of the transaction in the batch
 	part, parts uint64
 	ordinal     int64 // row changes so far
+	footprint
 }
 
 // index adds a transaction to the batch, or the part-th of parts of its rows. errConflict leaves the batch as it was.
@@ -105,7 +108,7 @@ func (x *indexer) index(b *batch, t *txn, part, parts uint64) error {
 			err = p.unmatched(&b.rows[i])
 		}
 	}
-	if err == nil && b.activation != nil && p.no > 0 {
+	if err == nil && p.no > 0 && (b.activation != nil || b.disturbs(p.footprint)) {
 		err = errConflict
 	}
 	if err != nil {
@@ -122,6 +125,7 @@ func (x *indexer) index(b *batch, t *txn, part, parts uint64) error {
 	if part == 0 {
 		b.ignored += t.ignored
 	}
+	b.join(p.footprint)
 	b.txns = append(b.txns, t)
 	b.bytes += t.spool.size
 	return nil
@@ -186,6 +190,7 @@ func (p *pass) rowChange(off int64, op byte, body []byte) error {
 	if bound.drift {
 		return p.fail(classDrift, bound.rel.no)
 	}
+	p.footprint.add(bound.rel)
 	c, err := parseChange(op, body, p.columns)
 	if err != nil {
 		return err

@@ -90,6 +90,8 @@ func (s *session) baseline(ctx context.Context, snapshot string, at pglogrepl.LS
 		if _, err := query(ctx, s.apply, "SELECT synchro._baseline($1::text::int4, $2::text::int8)", itoa(int64(rel.no)), itoa(generation)); err != nil {
 			return 0, baselineError(err, rel, at)
 		}
+	}
+	for _, rel := range reg.ordered() { // only now: rules read other relations' projections
 		if err := a.admit(ctx, rel, at-1, 0); err != nil {
 			return 0, baselineError(err, rel, at)
 		}
@@ -132,11 +134,11 @@ func (a *applier) admit(ctx context.Context, rel *relation, at pglogrepl.LSN, or
 			copy(ch.rows[i].version[:], r[1])
 		}
 		read := call{statement: rel.sql.read, relNo: rel.no, expect: int64(len(rows)), params: [][]byte{ch.keys.param()},
-			binary: toldFormats, onRow: ch.told(nil)}
+			binary: readFormats, onRow: ch.told(nil)}
 		if err := a.pipeline.run(ctx, []call{read, a.evaluation(ch)}); err != nil {
 			return err
 		}
-		calls, err := a.settle(ctx, []*changes{ch}, at, true)
+		calls, err := a.settle(ctx, []*changes{ch}, at, numberBaseline)
 		if err != nil {
 			return err
 		}

@@ -31,11 +31,13 @@ func newMaterializer(p *pipeline, returning map[int32]bool) *materializer {
 // Result formats of what a storing statement tells, and of removals.
 var (
 	toldFormats    = []int16{0, 1, 1, 0, 1}
+	readFormats    = []int16{0, 1, 1, 0, 1, 0}
 	removedFormats = []int16{0, 1, 1}
 )
 
-// store sends head and the statements that write projections and evaluate memberships.
-func (m *materializer) store(ctx context.Context, head []call, all []*changes) error {
+// store sends head and the statements that write projections and evaluate memberships. What the rows looked like before goes to after
+// where others depend on it; rows of relations in late are only stored.
+func (m *materializer) store(ctx context.Context, head []call, all []*changes, late relset, after *aftermath) error {
 	calls := head
 	for _, ch := range all {
 		for _, g := range ch.stores {
@@ -43,19 +45,26 @@ func (m *materializer) store(ctx context.Context, head []call, all []*changes) e
 			for i := range g.arrays {
 				c.params = append(c.params, g.arrays[i].param())
 			}
-			if ch.rel.kind == kindSynced {
+			if st := ch.rel.sql.images[g.stmt]; st != nil {
+				calls = append(calls, call{statement: st, relNo: ch.rel.no, expect: -1, params: c.params, onRow: after.changed(ch.rel, ch.rows, g.rows)})
+			}
+			if ch.rel.kind == kindSynced && !late.has(ch.rel.bit) {
 				c.binary, c.onRow = toldFormats, ch.told(g.rows)
 			}
 			calls = append(calls, c)
 		}
 		if len(ch.removals) > 0 {
+			params := [][]byte{ch.gone.param()}
+			if st := ch.rel.sql.images[ch.rel.sql.remove]; st != nil {
+				calls = append(calls, call{statement: st, relNo: ch.rel.no, expect: -1, params: params, onRow: after.changed(ch.rel, ch.removals, nil)})
+			}
 			// A row that came and went in one transaction was never there.
 			calls = append(calls, call{statement: ch.rel.sql.remove, relNo: ch.rel.no, expect: -1,
-				params: [][]byte{ch.gone.param()}, binary: removedFormats, onRow: ch.removed()})
+				params: params, binary: removedFormats, onRow: ch.removed()})
 		}
 	}
 	for _, ch := range all {
-		if len(ch.rows) > 0 && ch.rel.kind == kindSynced {
+		if len(ch.rows) > 0 && ch.rel.kind == kindSynced && !late.has(ch.rel.bit) {
 			calls = append(calls, m.evaluation(ch))
 		}
 	}
@@ -67,12 +76,19 @@ func (m *materializer) store(ctx context.Context, head []call, all []*changes) e
 
 // evaluation asks for the scopes of the stored rows.
 func (m *materializer) evaluation(ch *changes) call {
-	return call{statement: ch.rel.sql.members, relNo: ch.rel.no, expect: -1, params: [][]byte{ch.keys.param()}, onRow: func(v [][]byte) error {
-		i, err := strconv.Atoi(asString(v[0]))
-		if err != nil || i < 1 || i > len(ch.rows) {
+	st := ch.rel.sql.members
+	if ch.reread {
+		st = ch.rel.sql.present
+	}
+	return call{statement: st, relNo: ch.rel.no, expect: -1, params: [][]byte{ch.keys.param()}, onRow: func(v [][]byte) error {
+		i, ok := parseOrdinal(v[0])
+		if !ok || i >= len(ch.rows) || (ch.reread && i >= len(ch.there)) {
 			return errCount
 		}
-		s := membership{row: int32(i - 1)}
+		s := membership{row: int32(i)}
+		if ch.reread {
+			s.row = ch.there[i]
+		}
 		var known bool
 		if s.no, known = m.interned[asString(v[1])]; !known {
 			s.id = string(v[1])
@@ -93,11 +109,18 @@ type membership struct {
 func (ch *changes) told(rows []int32) func([][]byte) error {
 	find := ch.finder(ch.rows, rows, &ch.keys)
 	return func(v [][]byte) error {
-		r, err := find(v[0])
+		i, err := find(v[0])
 		if err != nil {
 			return err
 		}
+		r := &ch.rows[i]
+		if ch.reread {
+			ch.there = append(ch.there, i)
+		}
 		r.typed, r.soft, r.digest = bytes.Clone(v[1]), len(v[3]) == 1 && v[3][0] == 't', bytes.Clone(v[4])
+		if len(v) > 5 && r.impacted {
+			copy(r.version[:], v[5])
+		}
 		r.old, err = parseInt8Array(v[2])
 		return err
 	}
@@ -106,10 +129,11 @@ func (ch *changes) told(rows []int32) func([][]byte) error {
 func (ch *changes) removed() func([][]byte) error {
 	find := ch.finder(ch.removals, nil, &ch.gone)
 	return func(v [][]byte) error {
-		r, err := find(v[0])
+		i, err := find(v[0])
 		if err != nil {
 			return err
 		}
+		r := &ch.removals[i]
 		r.typed = bytes.Clone(v[1])
 		r.old, err = parseInt8Array(v[2])
 		return err
@@ -117,7 +141,7 @@ func (ch *changes) removed() func([][]byte) error {
 }
 
 // finder finds rows by their key text: the next one, usually. order nil: all rows in their order.
-func (ch *changes) finder(rows []rowChange, order []int32, keys *array) func(key []byte) (*rowChange, error) {
+func (ch *changes) finder(rows []rowChange, order []int32, keys *array) func(key []byte) (int32, error) {
 	next := 0
 	var byKey map[string]int32
 	at := func(i int) int32 {
@@ -130,11 +154,12 @@ func (ch *changes) finder(rows []rowChange, order []int32, keys *array) func(key
 	if order != nil {
 		n = len(order)
 	}
-	return func(key []byte) (*rowChange, error) {
+	return func(key []byte) (int32, error) {
 		if next < n {
-			if r := &rows[at(next)]; bytes.Equal(keys.buf[r.key.from:r.key.to], key) {
+			i := at(next)
+			if k := rows[i].key; bytes.Equal(keys.buf[k.from:k.to], key) {
 				next++
-				return r, nil
+				return i, nil
 			}
 		}
 		if byKey == nil {
@@ -146,9 +171,9 @@ func (ch *changes) finder(rows []rowChange, order []int32, keys *array) func(key
 		}
 		i, ok := byKey[string(key)]
 		if !ok {
-			return nil, errCount
+			return 0, errCount
 		}
-		return &rows[i], nil
+		return i, nil
 	}
 }
 
@@ -238,12 +263,22 @@ const (
 	entryLeft = 'x'
 )
 
-// entries returns the calls that bring entries up to date, and the scopes that they touch. baseline: the rows have no entries
-// yet and share one position.
-func (m *materializer) entries(all []*changes, high pglogrepl.LSN, baseline bool) (calls []call, touched []int64) {
+// numbering says where the effect ordinals of entries come from.
+type numbering int
+
+const (
+	numberNone     numbering = iota // one event, one row: they are all zero
+	numberNow                       // events have impacted rows, and all their effects are here
+	numberLater                     // the same, but not all are here: stNumber follows
+	numberBaseline                  // the rows have no entries yet and share one position
+)
+
+// entries returns the calls that bring entries up to date, and the scopes that they touch.
+func (m *materializer) entries(all []*changes, high pglogrepl.LSN, numbers numbering) (calls []call, touched []int64) {
 	set, fresh, leave := newEntryArrays(), newEntryArrays(), newEntryArrays()
 	var entries []entry
 	effects := map[int64]int32{} // of a baseline
+	baseline := numbers == numberBaseline
 	seen := map[int64]struct{}{}
 	touch := func(scope int64) {
 		if _, ok := seen[scope]; !ok {
@@ -257,11 +292,19 @@ func (m *materializer) entries(all []*changes, high pglogrepl.LSN, baseline bool
 		for i := range ch.rows {
 			r := &ch.rows[i]
 			slices.Sort(r.now)
+			if r.typed == nil || (r.impacted && slices.Equal(r.old, r.now)) {
+				continue
+			}
 			state := byte(entryLive)
 			if r.soft {
 				state = entrySoft
 			}
 			for _, scope := range r.now {
+				if r.impacted {
+					if _, had := slices.BinarySearch(r.old, scope); had {
+						continue
+					}
+				}
 				effect := int32(0)
 				if baseline {
 					effect = effects[scope]
@@ -275,7 +318,7 @@ func (m *materializer) entries(all []*changes, high pglogrepl.LSN, baseline bool
 			}
 			for _, scope := range r.old {
 				if _, still := slices.BinarySearch(r.now, scope); !still {
-					leave.add(scope, ch.rel, r, 0, entryLeft)
+					entries = append(entries, entry{scope: scope, rel: ch.rel, row: r, state: entryLeft})
 					touch(scope)
 				}
 			}
@@ -289,15 +332,21 @@ func (m *materializer) entries(all []*changes, high pglogrepl.LSN, baseline bool
 		for i := range ch.removals {
 			r := &ch.removals[i]
 			for _, scope := range r.old {
-				leave.add(scope, ch.rel, r, 0, entryLeft)
+				entries = append(entries, entry{scope: scope, rel: ch.rel, row: r, state: entryLeft})
 				touch(scope)
 			}
 		}
 	}
+	if numbers == numberNow {
+		number(entries)
+	}
 	slices.SortFunc(entries, entry.compare)
 	for i := range entries {
 		e, to := &entries[i], set
-		if e.row.fresh && !m.returning[e.rel.no] {
+		switch {
+		case e.state == entryLeft:
+			to = leave
+		case e.row.fresh && !m.returning[e.rel.no]:
 			to = fresh
 		}
 		to.add(e.scope, e.rel, e.row, e.effect, e.state)
@@ -329,6 +378,21 @@ func (m *materializer) entries(all []*changes, high pglogrepl.LSN, baseline bool
 		calls = append(calls, call{statement: stTouch, expect: int64(len(touched)), params: [][]byte{scopes.param(), lsnParam(high)}})
 	}
 	return calls, touched
+}
+
+// number gives the effects of one event in one scope their ordinals.
+func number(entries []entry) {
+	event := func(a, b entry) int {
+		return cmp.Or(cmp.Compare(a.scope, b.scope), cmp.Compare(a.row.lsn, b.row.lsn), cmp.Compare(a.row.ordinal, b.row.ordinal))
+	}
+	slices.SortFunc(entries, func(a, b entry) int {
+		return cmp.Or(event(a, b), bytes.Compare(a.rel.table[:], b.rel.table[:]), bytes.Compare(a.row.typed, b.row.typed))
+	})
+	for i := 1; i < len(entries); i++ {
+		if event(entries[i-1], entries[i]) == 0 {
+			entries[i].effect = entries[i-1].effect + 1
+		}
+	}
 }
 
 // appendList writes an array literal of int8.

@@ -133,22 +133,26 @@ func (p *planner) huge(ctx context.Context, t *txn, items int, limits Limits) er
 	maxRows := max(int(limits.MemoryBytes/rowMemory/2), limits.BatchMaxRows)
 	parts := uint64((t.events + maxRows - 1) / maxRows)
 	ignored := int64(0)
+	var late relset
 	for part := uint64(0); part < max(parts, 1); part++ {
 		b := &batch{table: *newTable()}
 		b.table.reserve(t.events / int(max(parts, 1)))
 		if err := p.x.index(b, t, part, max(parts, 1)); err != nil {
 			return p.spoiled(ctx, t, err)
 		}
+		if part == 0 { // a reading for any part meets every row change
+			late = b.late(p.x.reg)
+		}
 		ignored += b.ignored
 		c := newChunk(p.x, b)
-		w := &work{first: part == 0, commit: t.commitRecord}
+		w := &work{first: part == 0, late: late, commit: t.commitRecord}
 		for i := range b.rows {
 			if c.rows >= limits.BatchMaxRows || c.bytes >= limits.BatchMaxBytes {
 				w.changes, w.rows = c.changes, c.rows
 				if err := p.emit(ctx, w); err != nil {
 					return err
 				}
-				c, w = newChunk(p.x, b), &work{commit: t.commitRecord}
+				c, w = newChunk(p.x, b), &work{late: late, commit: t.commitRecord}
 			}
 			if err := c.add(&b.rows[i]); err != nil {
 				return err

@@ -36,6 +36,12 @@ type relation struct {
 	deleted   int16 // attnum of the deleted_at column, 0: none
 	columns   []captured
 	sql       *statements
+
+	bit       int           // in a relset
+	dependsOn []*dependency // of which it is the target
+	impacts   []*dependency // of which it is the source
+	members   relset        // what the membership function reads beyond the row itself
+	reads     relset        // what all evaluations read that follow from a change of its rows
 }
 
 // captured is a column of a relation's projection.
@@ -120,6 +126,9 @@ func loadRegistry(ctx context.Context, conn *pgconn.PgConn, generation int64) (*
 			rel.deleted = c.attnum
 		}
 		rel.columns = append(rel.columns, c)
+	}
+	if err := reg.loadDependencies(ctx, conn, gen); err != nil {
+		return nil, err
 	}
 	for _, rel := range reg.byNo {
 		rel.sql = newStatements(rel, reg)

@@ -13,7 +13,7 @@ type statement struct {
 
 // statements are the statements of one relation in one generation, made from its registration. Those that store rows, and
 // read, return for each row: its key as text and as octets, the scopes that hold it so far, whether it is
-// soft-deleted, and its digest.
+// soft-deleted, its digest, and (read) its version.
 type statements struct {
 	rel     *relation
 	gen     int64
@@ -22,20 +22,28 @@ type statements struct {
 	upsert  *statement
 	remove  *statement
 	read    *statement
-	members *statement            // (ord, scope_id) of keys, by ord
-	scopes  *statement            // records which scopes hold rows
-	updates map[string]*statement // by the columns that keep their value
+	members *statement                // (ord, scope_id) of keys, by ord
+	present *statement                // the same of those keys that have a row, numbered without the others: as read tells of them
+	scopes  *statement                // records which scopes hold rows
+	updates map[string]*statement     // by the columns that keep their value
+	images  map[*statement]*statement // what a statement that stores or removes rows will change that impacts others
 }
 
 func newStatements(rel *relation, reg *registry) *statements {
-	s := &statements{rel: rel, gen: reg.generation, schema: reg.schemaVersion, updates: map[string]*statement{}}
+	s := &statements{rel: rel, gen: reg.generation, schema: reg.schemaVersion, updates: map[string]*statement{}, images: map[*statement]*statement{}}
 	s.insert = s.named("insert", s.told(s.insertSQL("")))
 	s.upsert = s.named("upsert", s.told(s.insertSQL(s.onConflict())))
 	s.remove = s.named("remove", s.removeSQL())
 	s.read = s.named("read", s.readSQL())
 	s.members = s.named("members", fmt.Sprintf("SELECT ord, scope_id FROM synchro._evaluate_membership(%d, %d, $1::text[])", rel.no, s.gen))
+	s.present = s.named("present", fmt.Sprintf(`SELECT m.ord, m.scope_id FROM synchro._evaluate_membership(%d, %d, ARRAY(
+  SELECT u.key FROM unnest($1::text[]) WITH ORDINALITY AS u(key, ord) JOIN %s p ON p.%s = %s ORDER BY u.ord)) m`,
+		rel.no, s.gen, s.table(), s.keyColumn().column(), s.key("u.key")))
 	s.scopes = s.named("scopes", fmt.Sprintf("UPDATE %s p SET scopes = u.scopes::int8[] FROM unnest($1::text[], $2::text[]) AS u(key, scopes) WHERE p.%s = %s",
 		s.table(), s.keyColumn().column(), s.key("u.key")))
+	s.images[s.insert] = s.imaged(s.insert, s.insertImageSQL())
+	s.images[s.upsert] = s.imaged(s.upsert, s.updateImageSQL(""))
+	s.images[s.remove] = s.imaged(s.remove, s.removeImageSQL())
 	return s
 }
 
@@ -49,6 +57,7 @@ func (s *statements) update(kept string) *statement {
 	if st == nil {
 		st = s.named(fmt.Sprintf("update%d", len(s.updates)), s.updateSQL(kept))
 		s.updates[kept] = st
+		s.images[st] = s.imaged(st, s.updateImageSQL(kept))
 	}
 	return st
 }
@@ -145,7 +154,7 @@ func (s *statements) returning() string {
 }
 
 func (s *statements) readSQL() string {
-	return fmt.Sprintf("SELECT %s FROM unnest($1::text[]) WITH ORDINALITY AS u(key, ord) JOIN %s p ON p.%s = %s ORDER BY u.ord",
+	return fmt.Sprintf("SELECT %s, p.server_version FROM unnest($1::text[]) WITH ORDINALITY AS u(key, ord) JOIN %s p ON p.%s = %s ORDER BY u.ord",
 		s.returning(), s.table(), s.keyColumn().column(), s.key("u.key"))
 }
 

@@ -10,6 +10,7 @@ type work struct {
 	rows    int
 	first   bool
 	last    bool
+	late    relset          // of a huge transaction: relations that are evaluated only when all pieces are stored
 	commit  commitRecord    // of the last transaction: of the batch so far
 	seen    pglogrepl.LSN   // a marker: everything below is in hand
 	clients map[int64]int64 // when last
@@ -29,6 +30,8 @@ type changes struct {
 	gone     array // keys of the removed rows, in the order of removals
 	removals []rowChange
 	scopes   []membership // as evaluated
+	reread   bool         // the rows were stored before, and some may not be there
+	there    []int32      // when reread: those that are there
 }
 
 // rowChange is one row's change, and what the statement that stores it tells of the row.
@@ -37,12 +40,14 @@ type rowChange struct {
 	lsn     pglogrepl.LSN
 	ordinal int64
 	version [16]byte
-	fresh   bool // the row was not there before its transaction
-	soft    bool
-	typed   []byte // key as octets
-	digest  []byte
-	old     []int64 // scopes that hold the row so far, ascending
-	now     []int64 // scopes that hold it from here on, ascending
+	// impacted: the row itself did not change, so only scopes that it enters or leaves hear of it
+	impacted bool
+	fresh    bool // the row was not there before its transaction
+	soft     bool
+	typed    []byte // key as octets; nil: the row is not there
+	digest   []byte
+	old      []int64 // scopes that hold the row so far, ascending
+	now      []int64 // scopes that hold it from here on, ascending
 }
 
 type span struct{ from, to int }
