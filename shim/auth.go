@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -15,8 +16,9 @@ const maxUserID = 255
 
 // identity is who a verified credential speaks for.
 type identity struct {
-	user   string
-	claims json.RawMessage // the token's verified payload, for policies
+	user    string
+	claims  json.RawMessage // the token's verified payload, for policies
+	expires time.Time
 }
 
 // authenticator verifies bearer tokens. The user comes from nowhere else.
@@ -64,11 +66,15 @@ func (a *authenticator) identify(r *http.Request) (identity, error) {
 	if !ok || user == "" || len(user) > maxUserID || !utf8.ValidString(user) || strings.ContainsRune(user, 0) {
 		return identity{}, errNoSubject
 	}
+	expires, err := claims.GetExpirationTime()
+	if err != nil || expires == nil {
+		return identity{}, jwt.ErrTokenRequiredClaimMissing
+	}
 	payload, err := json.Marshal(claims)
 	if err != nil {
 		return identity{}, errNoSubject
 	}
-	return identity{user: user, claims: payload}, nil
+	return identity{user: user, claims: payload, expires: expires.Time}, nil
 }
 
 // reason reduces a parser's error to its kind: the library's text may quote the token.

@@ -17,12 +17,15 @@ import (
 type answer struct {
 	status int
 	body   string
+	waitOn []int64 // what would change an answer that says nothing new: numbers that the worker announces; else nil
 }
 
 // database is what the handlers need of PostgreSQL.
 type database interface {
 	// call runs the endpoint's one function for the caller and the unchanged request body.
 	call(ctx context.Context, ep *endpoint, who identity, body []byte) (answer, error)
+	// listen hears the worker's announcements until ctx ends.
+	listen(ctx context.Context, begin func(), hear func(payload string), lost func(error))
 	// ready asks synchro_health().
 	ready(ctx context.Context) (bool, error)
 	close()
@@ -41,7 +44,8 @@ type connections interface {
 }
 
 type postgres struct {
-	pool connections
+	pool     connections
+	listener *pgx.ConnConfig
 }
 
 // openDatabase makes the pool; every connection is checked against the contract version when it is made.
@@ -63,7 +67,15 @@ func openDatabase(ctx context.Context, cfg Config) (*postgres, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &postgres{pool: pool}, nil
+	listener := pc.ConnConfig.Copy()
+	if cfg.ListenURL != "" {
+		if listener, err = pgx.ParseConfig(cfg.ListenURL); err != nil {
+			pool.Close()
+			return nil, errors.New("the URL of the listening connection is malformed")
+		}
+	}
+	listener.RuntimeParams["application_name"] = "synchro listen"
+	return &postgres{pool: pool, listener: listener}, nil
 }
 
 func checkContract(ctx context.Context, conn *pgx.Conn) error {
@@ -85,14 +97,18 @@ func checkContract(ctx context.Context, conn *pgx.Conn) error {
 const snapshotAttempts = 3
 
 func (p *postgres) call(ctx context.Context, ep *endpoint, who identity, body []byte) (answer, error) {
-	if !ep.snapshot {
+	for attempt, lost := 1, false; ; attempt++ {
 		var a answer
-		err := p.pool.QueryRow(ctx, ep.query, who.user, string(body), string(who.claims)).Scan(&a.status, &a.body)
-		return a, err
-	}
-	for attempt := 1; ; attempt++ {
-		a, err := p.callInSnapshot(ctx, ep, who, body)
-		if sqlState(err) != serializationFailure || attempt == snapshotAttempts {
+		var err error
+		if ep.snapshot {
+			a, err = p.callInSnapshot(ctx, ep, who, body)
+		} else {
+			err = p.pool.QueryRow(ctx, ep.query, who.user, string(body), string(who.claims)).Scan(&a.status, &a.body, &a.waitOn)
+		}
+		switch {
+		case !lost && pgconn.SafeToRetry(err): // a connection of the pool was dead, and nothing of the call has left
+			lost = true
+		case !ep.snapshot || sqlState(err) != serializationFailure || attempt >= snapshotAttempts:
 			return a, err
 		}
 	}
@@ -121,7 +137,7 @@ func readSnapshot(results pgx.BatchResults, a *answer) error {
 	if _, err := results.Exec(); err != nil {
 		return err
 	}
-	if err := results.QueryRow().Scan(&a.status, &a.body); err != nil {
+	if err := results.QueryRow().Scan(&a.status, &a.body, &a.waitOn); err != nil {
 		return err
 	}
 	tag, err := results.Exec()

@@ -29,10 +29,10 @@ func TestPushIsOneStatementWithoutTransactionBlock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mock.ExpectQuery(`SELECT status, body FROM synchro.synchro_push`).WithArgs("alice", "body", `{"sub":"alice"}`).
-		WillReturnRows(pgxmock.NewRows([]string{"status", "body"}).AddRow(200, "out"))
+	mock.ExpectQuery(`SELECT status, body, wait_on FROM synchro.synchro_push`).WithArgs("alice", "body", `{"sub":"alice"}`).
+		WillReturnRows(pgxmock.NewRows([]string{"status", "body", "wait_on"}).AddRow(200, "out", []int64(nil)))
 	a, err := (&postgres{pool: mock}).call(context.Background(), endpointNamed(t, "push"), caller, []byte("body"))
-	if err != nil || a != (answer{200, "out"}) {
+	if err != nil || a.status != 200 || a.body != "out" || a.waitOn != nil {
 		t.Errorf("answer %v, error %v", a, err)
 	}
 	if err := mock.ExpectationsWereMet(); err != nil {
@@ -132,5 +132,42 @@ func TestConfigIsChecked(t *testing.T) {
 		if bad.validate() == nil {
 			t.Errorf("%s: accepted", name)
 		}
+	}
+}
+
+// neverSent is what pgx reports of a connection that was dead before anything was written to it.
+type neverSent struct{ error }
+
+func (neverSent) SafeToRetry() bool { return true }
+
+type deadConnections struct {
+	connections
+	row   pgx.Row
+	dead  int
+	calls int
+}
+
+func (d *deadConnections) QueryRow(context.Context, string, ...any) pgx.Row {
+	if d.calls++; d.calls <= d.dead {
+		return failedRow{neverSent{io.ErrClosedPipe}}
+	}
+	return d.row
+}
+
+type failedRow struct{ err error }
+
+func (r failedRow) Scan(...any) error { return r.err }
+
+func TestCallOnADeadConnectionIsRepeatedOnce(t *testing.T) {
+	for dead, want := range []bool{true, true, false} {
+		pool := &deadConnections{row: &snapshotResults{}, dead: dead}
+		a, err := (&postgres{pool: pool}).call(context.Background(), endpointNamed(t, "push"), caller, nil)
+		if (err == nil && a.body == "out") != want {
+			t.Errorf("%d dead connections: %v %v", dead, a, err)
+		}
+	}
+	pool := &deadConnections{row: failedRow{io.ErrUnexpectedEOF}}
+	if _, err := (&postgres{pool: pool}).call(context.Background(), endpointNamed(t, "push"), caller, nil); err == nil || pool.calls != 1 {
+		t.Errorf("a call that may have been executed was repeated: %d calls", pool.calls)
 	}
 }

@@ -8,6 +8,7 @@ type endpoint struct {
 	path     string
 	query    string // the one database function; $1 user, $2 body, $3 claims
 	snapshot bool   // runs in a REPEATABLE READ transaction
+	waits    bool   // is held when the client prefers to wait and there is nothing to tell
 	maxBody  int64  // octets
 	check    func(body []byte) error
 }
@@ -15,14 +16,14 @@ type endpoint struct {
 var endpoints = []*endpoint{
 	{name: "connect", path: "/sync/connect", maxBody: protocol.MaxBody, check: shape(protocol.DecodeConnect)},
 	{name: "push", path: "/sync/push", maxBody: protocol.MaxPushBody, check: shape(protocol.DecodePush)},
-	{name: "pull", path: "/sync/pull", snapshot: true, maxBody: protocol.MaxBody, check: shape(protocol.DecodePull)},
-	{name: "rebuild", path: "/sync/rebuild", snapshot: true, maxBody: protocol.MaxBody, check: shape(protocol.DecodeRebuild)},
+	{name: "pull", path: "/sync/pull", snapshot: true, waits: true, maxBody: protocol.MaxBody, check: shape(protocol.DecodePull)},
+	{name: "rebuild", path: "/sync/rebuild", snapshot: true, waits: true, maxBody: protocol.MaxBody, check: shape(protocol.DecodeRebuild)},
 }
 
 func init() {
 	for _, ep := range endpoints {
 		// Every name has its schema: the session's search_path is the application's, and pg_temp comes before it.
-		ep.query = "SELECT status, body FROM synchro.synchro_" + ep.name + "($1, $2, $3::pg_catalog.text::pg_catalog.jsonb)"
+		ep.query = "SELECT status, body, wait_on FROM synchro.synchro_" + ep.name + "($1, $2, $3::pg_catalog.text::pg_catalog.jsonb)"
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/klauspost/compress/gzhttp"
@@ -24,6 +25,11 @@ type Server struct {
 	ready     *readiness
 	metrics   *metrics
 	admission *admission
+	waiting   *admission // held requests
+	news      *news
+	turns     chan struct{}   // held requests that may ask the database at once
+	stopping  context.Context // ends when held requests must be answered
+	stop      context.CancelFunc
 	log       *slog.Logger
 }
 
@@ -43,18 +49,26 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	} else if err != nil {
 		cfg.Log.Warn("database not reachable at start", "sqlstate", sqlState(err), "network", networkFault(err))
 	}
-	return newServer(cfg, db), nil
+	s := newServer(cfg, db)
+	go s.follow(s.stopping)
+	return s, nil
 }
 
 func newServer(cfg Config, db database) *Server {
-	return &Server{
+	s := &Server{
 		cfg: cfg, auth: newAuthenticator(cfg), db: db, ready: &readiness{db: db}, metrics: newMetrics(),
-		admission: newAdmission(cfg.MaxInFlight), log: cfg.Log,
+		admission: newAdmission(cfg.MaxInFlight), waiting: newAdmission(cfg.MaxWaiting), news: newNews(),
+		turns: make(chan struct{}, max(1, cfg.PoolSize/2)), log: cfg.Log,
 	}
+	s.stopping, s.stop = context.WithCancel(context.Background())
+	return s
 }
 
 // Close releases the database connections.
-func (s *Server) Close() { s.db.close() }
+func (s *Server) Close() {
+	s.stop()
+	s.db.close()
+}
 
 // Public is the handler of the public listener.
 func (s *Server) Public() (http.Handler, error) {
@@ -82,34 +96,55 @@ func (s *Server) Operator() http.Handler {
 func (s *Server) serve(ep *endpoint) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
-		status := s.exchange(w, r, ep)
-		s.metrics.observe(ep.name, status, time.Since(start))
+		status, held := s.exchange(w, r, ep)
+		s.metrics.observe(ep.name, status, time.Since(start)-held)
 	})
 }
 
-func (s *Server) exchange(w http.ResponseWriter, r *http.Request, ep *endpoint) int {
+// exchange answers a request; held is how long it was kept waiting because its client preferred so.
+func (s *Server) exchange(w http.ResponseWriter, r *http.Request, ep *endpoint) (status int, held time.Duration) {
 	who, err := s.auth.identify(r)
 	if err != nil {
 		s.log.Info("credential refused", "route", ep.name, "reason", err.Error())
-		return s.refuse(w, refusal(protocol.ErrAuthRequired))
+		return s.refuse(w, refusal(protocol.ErrAuthRequired)), 0
 	}
 	if !s.admission.enter(who.user) {
-		return s.refuse(w, refusal(protocol.ErrRetryLater))
+		return s.refuse(w, refusal(protocol.ErrRetryLater)), 0
 	}
-	defer s.admission.leave(who.user)
+	leave := sync.OnceFunc(func() { s.admission.leave(who.user) })
+	defer leave()
 	body, err := intake(w, r, ep)
 	if err != nil {
-		return s.refuse(w, refused(err))
+		return s.refuse(w, refused(err)), 0
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), s.cfg.RequestTimeout)
+	// All of it is read. The limit would otherwise end the request: the connection is watched for the client's going away.
+	http.NewResponseController(w).SetReadDeadline(time.Time{})
+	mark := s.news.mark()
+	a, err := s.ask(r.Context(), ep, who, body)
+	if wait := preferredWait(r.Header, s.cfg.MaxWait); wait > 0 && ep.waits && err == nil && a.waitOn != nil && s.waiting.enter(who.user) {
+		defer s.waiting.leave(who.user)
+		leave()
+		start := time.Now()
+		a, err = s.hold(r.Context(), ep, who, body, a, mark, wait)
+		held = time.Since(start)
+		w.Header().Set("Preference-Applied", "wait="+strconv.Itoa(int(wait/time.Second)))
+	}
+	if err != nil {
+		return s.refuse(w, wireError(err)), held
+	}
+	return s.write(w, a.status, a.body), held
+}
+
+// ask makes the database call; its errors are logged.
+func (s *Server) ask(ctx context.Context, ep *endpoint, who identity, body []byte) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.RequestTimeout)
 	defer cancel()
 	a, err := s.db.call(ctx, ep, who, body)
 	if err != nil {
-		answer := wireError(err)
-		s.log.Error("database call failed", "route", ep.name, "sqlstate", sqlState(err), "network", networkFault(err), "answer", answer.Code.Name)
-		return s.refuse(w, answer)
+		s.log.Error("database call failed", "route", ep.name, "sqlstate", sqlState(err), "network", networkFault(err),
+			"answer", wireError(err).Code.Name)
 	}
-	return s.write(w, a.status, a.body)
+	return a, err
 }
 
 var errIntake = errors.New("request refused at intake")
@@ -155,12 +190,13 @@ func (s *Server) write(w http.ResponseWriter, status int, body string) int {
 		h.Set("WWW-Authenticate", "Bearer")
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
+	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.cfg.WriteTimeout))
 	w.WriteHeader(status)
 	io.WriteString(w, body)
 	return status
 }
 
-// Run serves both listeners until ctx ends, then stops gracefully: no new connection, running requests finish.
+// Run serves both listeners until ctx ends, then stops gracefully: no new connection, running requests finish, held ones are answered.
 func (s *Server) Run(ctx context.Context, public, operator net.Listener) error {
 	handler, err := s.Public()
 	if err != nil {
@@ -179,6 +215,7 @@ func (s *Server) Run(ctx context.Context, public, operator net.Listener) error {
 	case <-ctx.Done():
 	case err = <-failed:
 	}
+	s.stop()
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.RequestTimeout+s.cfg.WriteTimeout)
 	defer cancel()
 	for _, server := range servers {

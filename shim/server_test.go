@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -26,8 +27,10 @@ const testSecret = "0123456789abcdef0123456789abcdef"
 // fakeDatabase answers by function and remembers what it was asked.
 type fakeDatabase struct {
 	answer func() (answer, error)
+	mu     sync.Mutex
 	health atomic.Bool
 	asked  atomic.Int32
+	calls  atomic.Int32
 	user   string
 	claims string
 	body   string
@@ -35,18 +38,23 @@ type fakeDatabase struct {
 }
 
 func (f *fakeDatabase) call(_ context.Context, ep *endpoint, who identity, body []byte) (answer, error) {
+	f.mu.Lock()
 	f.user, f.claims, f.body, f.route = who.user, string(who.claims), string(body), ep.name
+	f.mu.Unlock()
+	defer f.calls.Add(1)
 	return f.answer()
 }
 func (f *fakeDatabase) ready(context.Context) (bool, error) {
 	f.asked.Add(1)
 	return f.health.Load(), nil
 }
-func (f *fakeDatabase) close() {}
+func (f *fakeDatabase) close()                                                    {}
+func (f *fakeDatabase) listen(context.Context, func(), func(string), func(error)) {}
 
 func testConfig(log io.Writer) Config {
 	return Config{
 		DatabaseURL: "unused", PoolSize: 1, Secret: []byte(testSecret), SubjectClaim: "sub", Leeway: time.Second, MaxInFlight: 2,
+		MaxWaiting: 100, MaxWait: time.Minute, RecheckInterval: time.Minute,
 		RequestTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, IdleTimeout: 5 * time.Second,
 		Log: slog.New(slog.NewTextHandler(log, nil)),
 	}
@@ -94,7 +102,7 @@ func testServer(t *testing.T, db *fakeDatabase) (*Server, http.Handler, *bytes.B
 }
 
 func answers(status int, body string) *fakeDatabase {
-	return &fakeDatabase{answer: func() (answer, error) { return answer{status, body}, nil }}
+	return &fakeDatabase{answer: func() (answer, error) { return answer{status: status, body: body}, nil }}
 }
 
 // Policies compare claims: of two tenants with neighbouring numbers, neither may become the other.
@@ -244,7 +252,7 @@ func TestLostConnectionIsRetryable(t *testing.T) {
 
 func TestAdmission(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
-	db := &fakeDatabase{answer: func() (answer, error) { entered <- struct{}{}; <-leave; return answer{200, "{}"}, nil }}
+	db := &fakeDatabase{answer: func() (answer, error) { entered <- struct{}{}; <-leave; return answer{status: 200, body: "{}"}, nil }}
 	_, h, _ := testServer(t, db)
 	done := make(chan int, 2)
 	for range 2 {
@@ -331,7 +339,7 @@ func TestPublicListenerHasNoOperatorRoutes(t *testing.T) {
 
 func TestGracefulStopFinishesRunningRequests(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
-	db := &fakeDatabase{answer: func() (answer, error) { close(entered); <-leave; return answer{200, "{}"}, nil }}
+	db := &fakeDatabase{answer: func() (answer, error) { close(entered); <-leave; return answer{status: 200, body: "{}"}, nil }}
 	s, _, _ := testServer(t, db)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

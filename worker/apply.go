@@ -43,7 +43,8 @@ type applier struct {
 	pieces bool               // which comes in more than one piece of work
 	scopes map[int64]struct{} // touched by it so far
 	after  *aftermath         // what it leaves to be done at its end
-	notify func(pglogrepl.LSN, map[int64]struct{})
+	news   *herald
+	heart  *heart
 	pushed func() // a push was materialized
 	left   func() // relations may have left the registry
 }
@@ -230,7 +231,8 @@ func (a *applier) finish(ctx context.Context, w *work, calls []call, next *regis
 	}
 	a.ledger.recorded(max(w.commit.endLSN, w.seen), local, flushed, w.items)
 	if w.commit.endLSN != 0 {
-		a.notify(w.commit.commitLSN, a.scopes)
+		a.heart.written()
+		a.announce(w, next != nil)
 	}
 	a.scopes = nil
 	if len(w.clients) > 0 {
@@ -249,6 +251,24 @@ func (a *applier) forgetAftermath() {
 		a.after.close()
 		a.after = nil
 	}
+}
+
+// announce tells the clients that wait what the batch has brought.
+func (a *applier) announce(w *work, activated bool) {
+	if activated { // even who has no scope in common with it works with another schema now
+		a.news.everything(w.commit.commitLSN)
+	}
+	numbers := a.scopes
+	if numbers == nil {
+		numbers = map[int64]struct{}{}
+	}
+	for client := range w.clients {
+		numbers[-int64(client)] = struct{}{}
+	}
+	if a.founded {
+		numbers[0], a.founded = struct{}{}, false
+	}
+	a.news.add(w.commit.commitLSN, numbers)
 }
 
 func (a *applier) setRegistry(reg *registry) { a.reg, a.schema = reg, reg.schemaVersion }

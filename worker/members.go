@@ -22,6 +22,7 @@ type materializer struct {
 	interned  map[string]int64
 	schema    int64
 	returning map[int32]bool // relations of which deleted keys come back: a new row may have entries of an earlier life
+	founded   bool           // some scope had its first effect since the last announcement
 }
 
 func newMaterializer(p *pipeline, returning map[int32]bool) *materializer {
@@ -193,6 +194,7 @@ func (m *materializer) intern(ctx context.Context, all []*changes, high pglogrep
 		err := m.run(ctx, []call{{statement: stIntern, params: [][]byte{ids.param(), lsnParam(high)}, expect: int64(len(asked)), onRow: func(v [][]byte) error {
 			no, err := strconv.ParseInt(asString(v[1]), 10, 64)
 			m.interned[string(v[0])] = no
+			m.founded = m.founded || asString(v[2]) == "t"
 			return err
 		}}})
 		if err != nil {

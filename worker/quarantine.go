@@ -41,7 +41,11 @@ func blocked(ctx context.Context, conn *pgconn.PgConn) (bool, error) {
 // awaitRelease waits, with heartbeats, until an operator has resolved the block.
 func (s *session) awaitRelease(ctx context.Context) error {
 	s.report(Blocked)
+	told := false // clients that wait must learn of it
 	for {
+		if !told {
+			told = notify(ctx, s.side, s.state.commitLSN.String()+";*") == nil
+		}
 		open, err := blocked(ctx, s.side)
 		if err != nil || !open {
 			return err

@@ -176,10 +176,11 @@ func (s *session) flow(ctx context.Context, reg *registry, keys []macKey) error 
 	}
 	a := &applier{
 		materializer: newMaterializer(newPipeline(s.apply), s.returning), cfg: s.cfg, works: works, ledger: s.ledger, state: s.state, single: s.single,
-		notify: func(lsn pglogrepl.LSN, scopes map[int64]struct{}) { s.heart.written(); s.news.add(lsn, scopes) },
+		news: s.news, heart: s.heart,
 		pushed: func() { tick(s.pushes) }, left: func() { tick(s.departures) },
 	}
 	a.setRegistry(reg)
+	s.news.everything(s.state.commitLSN) // an earlier life may have ended before it announced its last batch
 	k := &keeper{s: s, conn: s.side}
 	c, ctx := newCrew(ctx)
 	c.start(func() error { return streamError(ctx, s.state, r.run(ctx)) })

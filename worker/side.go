@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -15,8 +14,9 @@ import (
 
 const (
 	notifyChannel = "synchro_progress"
-	notifyScopes  = 400 // more touched scopes are announced as "*"
-	notifyPayload = 7900
+	notifyScopes  = 20_000 // more touched scopes are announced as "*"
+	notifyPayload = 7900   // octets of one notification, at which another one begins; a number may still be added
+	notifyAgain   = 100 * time.Millisecond
 	settlePoll    = 50 * time.Millisecond
 	fenceSweep    = 2 * time.Second
 	seenAhead     = 8 << 20 // WAL that brings us nothing is recorded early beyond this
@@ -98,13 +98,22 @@ func (h *heart) during(ctx context.Context, conn *pgconn.PgConn, fn func(context
 type herald struct {
 	mu     sync.Mutex
 	lsn    pglogrepl.LSN
-	scopes map[int64]struct{}
+	scopes map[int64]struct{} // and 0, a scope's first effect; -n, a push of client n
 	all    bool
 	ready  chan struct{}
 }
 
 func newHerald() *herald {
 	return &herald{scopes: map[int64]struct{}{}, ready: make(chan struct{}, 1)}
+}
+
+// everything makes the next notification one for everybody.
+func (h *herald) everything(lsn pglogrepl.LSN) {
+	h.mu.Lock()
+	h.lsn, h.all = lsn, true
+	clear(h.scopes)
+	h.mu.Unlock()
+	tick(h.ready)
 }
 
 func (h *herald) add(lsn pglogrepl.LSN, scopes map[int64]struct{}) {
@@ -122,28 +131,31 @@ func (h *herald) add(lsn pglogrepl.LSN, scopes map[int64]struct{}) {
 	tick(h.ready)
 }
 
-// take returns the payload, "" if there is nothing to say: "position;numbers of the touched scopes, or *".
-func (h *herald) take() string {
+// take returns what there is to say as payloads, each "position;numbers", or "position;*" for everybody.
+func (h *herald) take() (payloads []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.lsn == 0 {
-		return ""
+		return nil
 	}
-	list := "*"
-	if !h.all {
-		numbers := slices.Sorted(maps.Keys(h.scopes))
-		names := make([]string, len(numbers))
-		for i, n := range numbers {
-			names[i] = itoa(n)
-		}
-		if list = strings.Join(names, ","); len(list) > notifyPayload {
-			list = "*"
+	head := h.lsn.String() + ";"
+	payload := []byte(head)
+	switch {
+	case h.all:
+		payload = append(payload, '*')
+	default:
+		for i, n := range slices.Sorted(maps.Keys(h.scopes)) {
+			if len(payload) > notifyPayload {
+				payloads, payload = append(payloads, string(payload)), []byte(head)
+			} else if i > 0 {
+				payload = append(payload, ',')
+			}
+			payload = strconv.AppendInt(payload, n, 10)
 		}
 	}
-	payload := h.lsn.String() + ";" + list
 	h.lsn, h.all = 0, false
 	clear(h.scopes)
-	return payload
+	return append(payloads, string(payload))
 }
 
 // herald.run notifies on its own connection: an application's NOTIFY can hold the lock that ours needs for long.
@@ -154,12 +166,28 @@ func (h *herald) run(ctx context.Context, conn *pgconn.PgConn) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		if payload := h.take(); payload != "" {
-			if _, err := query(ctx, conn, "SELECT pg_notify('"+notifyChannel+"', $1)", payload); err != nil && (conn.IsClosed() || ctx.Err() != nil) {
+		payloads := h.take()
+		for len(payloads) > 0 {
+			err := notify(ctx, conn, payloads[0])
+			if err == nil {
+				payloads = payloads[1:]
+				continue
+			}
+			if conn.IsClosed() || ctx.Err() != nil {
 				return err
+			}
+			select {
+			case <-time.After(notifyAgain):
+			case <-ctx.Done():
+				return context.Cause(ctx)
 			}
 		}
 	}
+}
+
+func notify(ctx context.Context, conn *pgconn.PgConn, payload string) error {
+	_, err := query(ctx, conn, "SELECT pg_notify('"+notifyChannel+"', $1)", payload)
+	return err
 }
 
 // keeper does what is not on the way of transactions: heartbeats, flush positions, the sweep of fences of pushes.

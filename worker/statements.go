@@ -200,6 +200,6 @@ var (
   SELECT u.id, $2::pg_lsn FROM unnest($1::text[]) AS u(id) WHERE NOT EXISTS (SELECT FROM synchro.scope s WHERE s.scope_id = u.id)
   RETURNING scope_id, scope_no
 )
-SELECT s.scope_id, s.scope_no FROM unnest($1::text[]) AS u(id) JOIN synchro.scope s ON s.scope_id = u.id
-UNION ALL SELECT f.scope_id, f.scope_no FROM fresh f`}
+SELECT s.scope_id, s.scope_no, false FROM unnest($1::text[]) AS u(id) JOIN synchro.scope s ON s.scope_id = u.id
+UNION ALL SELECT f.scope_id, f.scope_no, true FROM fresh f`}
 )

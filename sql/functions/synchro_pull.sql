@@ -3,8 +3,8 @@ RETURNS TABLE (status int, body text, wait_on bigint[]) LANGUAGE plpgsql SECURIT
 SET search_path = pg_catalog, synchro, pg_temp SET jit = off AS $fn$
 -- POST /sync/pull: one page of effects over the client's scopes, from materialized state alone (docs/protocol.md).
 -- p_user_id: the authenticated user. p_request: the body. Returns status and exact body; a refusal leaves nothing behind.
--- wait_on: numbers of the scopes whose effects would change the answer when the page says nothing new, else NULL; 0 stands for
--- any scope, because one of the client's scopes has no number before its first effect.
+-- wait_on: what would change an answer that says nothing new, in the worker's numbers (docs/architecture.md): the client's scopes;
+-- 0, a scope's first effect, when one of them has had none; for capture_pending the client's push. Else NULL.
 -- Errors: 25000 below REPEATABLE READ; errors of another class than SY are operational and propagate.
 DECLARE
   v_page   record;
@@ -16,6 +16,7 @@ BEGIN
   RETURN QUERY VALUES (200, v_page.o_body, v_page.o_wait_on);
 EXCEPTION WHEN SQLSTATE 'SY000' THEN
   GET STACKED DIAGNOSTICS v_state = RETURNED_SQLSTATE, v_detail = PG_EXCEPTION_DETAIL;
-  RETURN QUERY SELECT e.status, e.body, e.wait_on FROM synchro._error_body(v_state, v_detail) e;
+  RETURN QUERY SELECT e.status, e.body, CASE v_state WHEN 'SY013' THEN ARRAY(SELECT -c.client_no FROM synchro.client c WHERE c.client_id = synchro._request_client(p_request)) END
+                 FROM synchro._error_body(v_state, v_detail) e;
 END
 $fn$;

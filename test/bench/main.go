@@ -26,6 +26,7 @@ var measurements = []measurement{
 	{"latency", measureLatency},
 	{"rebuild", measureRebuild},
 	{"pull", measurePull},
+	{"waiting", measureWaiting},
 	{"million", measureMillion},
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"syscall"
 	"testing"
@@ -62,6 +63,15 @@ var plain = &http.Client{Timeout: settle, Transport: &http.Transport{DisableComp
 
 // send posts exact bytes for a user; an error means that there was no answer.
 func send(ctx context.Context, base, user, route string, body []byte) (reply, error) {
+	return sendHeader(ctx, base, user, route, body, nil)
+}
+
+// sendHeader is send with further header fields.
+func sendHeader(ctx context.Context, base, user, route string, body []byte, more http.Header) (reply, error) {
+	return sendBy(ctx, plain, base, user, route, body, more)
+}
+
+func sendBy(ctx context.Context, by *http.Client, base, user, route string, body []byte, more http.Header) (reply, error) {
 	q, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/sync/"+route, bytes.NewReader(body))
 	if err != nil {
 		return reply{}, err
@@ -70,9 +80,10 @@ func send(ctx context.Context, base, user, route string, body []byte) (reply, er
 	if err != nil {
 		return reply{}, err
 	}
+	maps.Copy(q.Header, more)
 	q.Header.Set("Authorization", "Bearer "+token)
 	q.Header.Set("Content-Type", "application/json")
-	response, err := plain.Do(q)
+	response, err := by.Do(q)
 	if err != nil {
 		return reply{}, err
 	}
@@ -207,3 +218,19 @@ func (a *app) freeze() (thaw func()) {
 }
 
 func noteID(i int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012d", i) }
+
+// raiseFileLimit lets this process have that many open files.
+func raiseFileLimit(t testing.TB, files uint64) {
+	t.Helper()
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if limit.Cur >= files {
+		return
+	}
+	limit.Cur, limit.Max = files, max(files, limit.Max)
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatalf("at most %d open files are allowed: %v", limit.Cur, err)
+	}
+}
