@@ -1,24 +1,28 @@
 /*
  * ddl_guard.c
- *		Changes of a registered table's partitions and children.
+ *		Commands that would break a registered table.
  *
- * A partition that comes with rows, or goes with them, changes what the registered table holds without any row operation: nothing in
- * the WAL tells it to the worker. So a partition comes and goes empty, and a new one gets the TRUNCATE guard that statement triggers don't
- * inherit. A table with inheritance children would hold rows without fences.
+ * What a command would leave behind in the catalogs is watched by ddl_drift.c. Here is what changes the rows without any row operation,
+ * of which nothing in the WAL tells the worker: a partition that comes with rows or goes with them, a column that is computed anew, a
+ * renamed label of an enum. A new partition gets the TRUNCATE guard that statement triggers don't inherit. A table with inheritance
+ * children would hold rows without fences.
  */
 #include "postgres.h"
 
 #include "access/table.h"
 #include "access/tableam.h"
 #include "catalog/namespace.h"
+#include "catalog/objectaccess.h"
 #include "catalog/partition.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "commands/tablecmds.h"
 #include "commands/trigger.h"
 #include "executor/tuptable.h"
+#include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/parsenodes.h"
+#include "parser/parse_type.h"
 #include "storage/lmgr.h"
 #include "tcop/utility.h"
 #include "utils/lsyscache.h"
@@ -29,6 +33,7 @@
 #include "guc.h"
 
 static ProcessUtility_hook_type next_hook = NULL;
+static object_access_hook_type next_access = NULL;
 
 static void
 refuse(const char *message, const char *hint)
@@ -72,10 +77,25 @@ holds_rows(Oid relid)
 }
 
 static void
-require_empty(Oid relid, const char *message)
+require_empty(Oid root, Oid relid, const char *message)
 {
-	if (synchro_ddl_guard && OidIsValid(relid) && holds_rows(relid))
-		refuse(message, "Move its rows with DELETE and INSERT, or unregister the table first.");
+	if (OidIsValid(relid) && holds_rows(relid))
+		ddl_content_changes(root, message, "Move its rows with DELETE and INSERT, or unregister the table first.");
+}
+
+/* The table's captured column would be computed anew, or written in another form. Inheritors change with their parent. */
+static void
+check_rewrite(AlterTableStmt *statement, const char *column)
+{
+	Oid			relid = owned_relation(statement->relation, NoLock);
+	ListCell   *cell;
+
+	if (OidIsValid(relid))
+		foreach(cell, find_all_inheritors(relid, NoLock, NULL))
+			if (ddl_captures(lfirst_oid(cell), column))
+				ddl_content_changes(lfirst_oid(cell), "the values of a captured column of a registered table cannot be computed anew",
+									"To change it on purpose, call synchro_unregister_table() before and synchro_register_table() after it, "
+									"in one transaction.");
 }
 
 /* Returns the partition that the command attaches to a registered table, or detaches from it. */
@@ -89,29 +109,38 @@ check_alter(AlterTableStmt *statement)
 	{
 		AlterTableCmd *command = lfirst_node(AlterTableCmd, cell);
 		PartitionCmd *partition;
+		Oid			root;
 
 		switch (command->subtype)
 		{
 			case AT_AttachPartition:
 				partition = castNode(PartitionCmd, command->def);
-				if (!ddl_has_fence(owned_relation(statement->relation, NoLock)))
+				root = owned_relation(statement->relation, NoLock);
+				if (!ddl_is_guarded(root))
 					break;
-				require_empty(owned_relation(partition->name, AccessExclusiveLock), "a partition of a registered table must come empty");
+				require_empty(root, owned_relation(partition->name, AccessExclusiveLock), "a partition of a registered table must come empty");
 				changed = partition->name;
 				break;
 			case AT_DetachPartition:
 				partition = castNode(PartitionCmd, command->def);
-				if (!ddl_has_fence(owned_relation(statement->relation, NoLock)))
+				root = owned_relation(statement->relation, NoLock);
+				if (!ddl_is_guarded(root))
 					break;
 				if (partition->concurrent && synchro_ddl_guard)
 					refuse("a partition of a registered table cannot be detached concurrently", "Detach it without CONCURRENTLY.");
 				(void) owned_relation(statement->relation, AccessExclusiveLock);	/* the order of DETACH itself */
-				require_empty(owned_relation(partition->name, AccessExclusiveLock), "a partition of a registered table must go empty");
+				require_empty(root, owned_relation(partition->name, AccessExclusiveLock), "a partition of a registered table must go empty");
 				changed = partition->name;
 				break;
 			case AT_AddInherit:
-				if (synchro_ddl_guard && ddl_has_fence(RangeVarGetRelid(castNode(RangeVar, command->def), NoLock, true)))
+				if (synchro_ddl_guard && ddl_is_guarded(RangeVarGetRelid(castNode(RangeVar, command->def), NoLock, true)))
 					refuse("a registered table cannot have inheritance children", "Unregister the table first.");
+				break;
+			case AT_AlterColumnType:
+#if PG_VERSION_NUM >= 170000
+			case AT_SetExpression:
+#endif
+				check_rewrite(statement, command->name);
 				break;
 			default:
 				break;
@@ -127,44 +156,115 @@ check_create(CreateStmt *statement)
 
 	if (!statement->partbound && synchro_ddl_guard)
 		foreach(cell, statement->inhRelations)
-			if (ddl_has_fence(RangeVarGetRelid(lfirst_node(RangeVar, cell), NoLock, true)))
+			if (ddl_is_guarded(RangeVarGetRelid(lfirst_node(RangeVar, cell), NoLock, true)))
 				refuse("a registered table cannot have inheritance children", "Unregister the table first.");
 }
 
-static bool
-drops_ancestor(List *dropped, Oid relid)
+/* A label that rows hold by its number reads otherwise from now on. */
+static void
+check_enum(AlterEnumStmt *statement)
 {
+	Oid			typid = statement->oldVal ? LookupTypeNameOid(NULL, makeTypeNameFromNameList(statement->typeName), true) : InvalidOid;
 	ListCell   *cell;
 
-	foreach(cell, get_partition_ancestors(relid))
-		if (list_member_oid(dropped, lfirst_oid(cell)))
-			return true;
+	if (OidIsValid(typid))
+		foreach(cell, ddl_tables_of_type(typid))
+			ddl_content_changes(lfirst_oid(cell), "a label in captured columns of a registered table cannot be renamed",
+								"Unregister the tables with the type before, and register them again after it, in one transaction.");
+}
+
+/* Of a table of the command: has it a fence? Only then the command can do it harm, unless it cascades. */
+static bool
+fenced(RangeVar *name)
+{
+	return name && ddl_has_fence(RangeVarGetRelid(name, NoLock, true));
+}
+
+static bool
+fenced_inheritor(RangeVar *name)
+{
+	Oid			relid = name ? RangeVarGetRelid(name, NoLock, true) : InvalidOid;
+	ListCell   *cell;
+
+	if (OidIsValid(relid))
+		foreach(cell, find_all_inheritors(relid, NoLock, NULL))
+			if (ddl_has_fence(lfirst_oid(cell)))
+				return true;
 	return false;
 }
 
-/* Partitions that are dropped without their registered table. */
-static void
-check_drop(DropStmt *statement)
+static bool
+alter_may_harm(AlterTableStmt *statement)
 {
-	List	   *dropped = NIL;
+	ListCell   *cell;
+	bool		cascades = false;
+
+	foreach(cell, statement->cmds)
+	{
+		AlterTableCmd *command = lfirst_node(AlterTableCmd, cell);
+
+		if (command->subtype == AT_DetachPartition && castNode(PartitionCmd, command->def)->concurrent)
+			return false;		/* commits in between */
+		cascades = cascades || command->behavior == DROP_CASCADE;
+	}
+	return cascades || fenced_inheritor(statement->relation);
+}
+
+static bool
+drop_may_harm(DropStmt *statement)
+{
 	ListCell   *cell;
 
-	if (statement->removeType != OBJECT_TABLE)
-		return;
-	foreach(cell, statement->objects)
-		dropped = lappend_oid(dropped, RangeVarGetRelid(makeRangeVarFromNameList(lfirst_node(List, cell)), NoLock, true));
-	foreach(cell, dropped)
+	if (statement->concurrent)
+		return false;
+	if (statement->behavior == DROP_CASCADE)
+		return true;
+	switch (statement->removeType)
 	{
-		Oid			relid = lfirst_oid(cell);
-		RangeVar   *name;
+		case OBJECT_FUNCTION:
+		case OBJECT_ROUTINE:
+		case OBJECT_PUBLICATION:
+			return true;
+		case OBJECT_TABLE:
+			foreach(cell, statement->objects)
+				if (fenced(makeRangeVarFromNameList(lfirst_node(List, cell))))
+					return true;
+			return false;
+		case OBJECT_TRIGGER:
+			foreach(cell, statement->objects)
+			{
+				List	   *table = list_copy(lfirst_node(List, cell));	/* the trigger's name comes last */
 
-		if (!OidIsValid(relid) || !get_rel_relispartition(relid) || !ddl_has_fence(relid) ||
-			drops_ancestor(dropped, relid))
-			continue;
-		name = makeRangeVar(get_namespace_name(get_rel_namespace(relid)), get_rel_name(relid), -1);
-		(void) owned_relation(name, NoLock);
-		LockRelationOid(get_partition_parent(relid, true), AccessExclusiveLock);	/* the order of DROP itself */
-		require_empty(owned_relation(name, AccessExclusiveLock), "a partition of a registered table must go empty");
+				if (fenced(makeRangeVarFromNameList(list_truncate(table, list_length(table) - 1))))
+					return true;
+			}
+			return false;
+		default:
+			return false;
+	}
+}
+
+/* May the command leave something registered other than it was? When in doubt it is looked at afterwards. */
+static bool
+may_harm(Node *statement)
+{
+	switch (nodeTag(statement))
+	{
+		case T_AlterTableStmt:
+			return alter_may_harm((AlterTableStmt *) statement);
+		case T_DropStmt:
+			return drop_may_harm((DropStmt *) statement);
+		case T_RenameStmt:
+			return ((RenameStmt *) statement)->relation == NULL || fenced_inheritor(((RenameStmt *) statement)->relation);
+		case T_AlterObjectSchemaStmt:
+			return fenced(((AlterObjectSchemaStmt *) statement)->relation);
+		case T_CreateTrigStmt:
+			return ((CreateTrigStmt *) statement)->replace && fenced(((CreateTrigStmt *) statement)->relation);
+		case T_AlterPublicationStmt:
+		case T_DropOwnedStmt:
+			return true;
+		default:
+			return false;
 	}
 }
 
@@ -174,20 +274,34 @@ guard_ddl(PlannedStmt *planned, const char *query, bool read_only_tree, ProcessU
 {
 	Node	   *statement = planned->utilityStmt;
 	RangeVar   *partition = NULL;
+	Snapshot	before = NULL;
 
 	if (IsA(statement, AlterTableStmt) && ((AlterTableStmt *) statement)->objtype == OBJECT_TABLE)
 		partition = check_alter((AlterTableStmt *) statement);
-	else if (IsA(statement, DropStmt))
-		check_drop((DropStmt *) statement);
+	else if (IsA(statement, AlterEnumStmt))
+		check_enum((AlterEnumStmt *) statement);
 	else if (IsA(statement, CreateStmt))
 	{
 		check_create((CreateStmt *) statement);
 		if (((CreateStmt *) statement)->partbound)
 			partition = copyObject(((CreateStmt *) statement)->relation);
 	}
+	if (synchro_ddl_guard && may_harm(statement))
+		before = ddl_watch_begin();
 	(next_hook ? next_hook : standard_ProcessUtility) (planned, query, read_only_tree, context, params, environment, dest, completion);
+	ddl_watch_end(before);
 	if (partition)
 		ddl_guard_partition(RangeVarGetRelid(partition, NoLock, true), IsA(statement, AlterTableStmt));
+}
+
+/* A partition that is dropped, by whatever command, with rows of a registered table. */
+static void
+guard_drop(ObjectAccessType access, Oid class, Oid object, int sub, void *arg)
+{
+	if (access == OAT_DROP && class == RelationRelationId && sub == 0 && get_rel_relispartition(object) && ddl_is_guarded(object))
+		require_empty(object, object, "a partition of a registered table must go empty");
+	if (next_access)
+		next_access(access, class, object, sub, arg);
 }
 
 void
@@ -195,4 +309,6 @@ ddl_guard_init(void)
 {
 	next_hook = ProcessUtility_hook;
 	ProcessUtility_hook = guard_ddl;
+	next_access = object_access_hook;
+	object_access_hook = guard_drop;
 }

@@ -14,6 +14,7 @@
 #define MESSAGE_ACTIVATION 'A'
 #define MESSAGE_PUSH 'P'
 #define MESSAGE_MARKER 'M'
+#define MESSAGE_DRIFT 'D'
 
 #define MESSAGE_HEADER 17		/* type and MAC */
 

@@ -90,3 +90,4 @@ GRANT EXECUTE ON FUNCTION synchro._row_digest(int, bigint, record, text), synchr
   synchro._stream_identity(), synchro._fence_key(), synchro._ensure_publication() TO synchro_worker;
 GRANT EXECUTE ON FUNCTION synchro._evaluate_membership(int, bigint, text[]), synchro._drop_expired_rebuilds(int) TO synchro_worker;
 GRANT EXECUTE ON FUNCTION synchro._baseline(int, bigint), synchro._remove_triggers(oid) TO synchro_worker;
+GRANT EXECUTE ON FUNCTION synchro._drift() TO synchro_worker;

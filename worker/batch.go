@@ -239,6 +239,15 @@ func (p *pass) message(off int64, content []byte) error {
 			return err
 		}
 		p.push(client, epoch)
+	case typeDrift: // its rows have changed without row operations
+		r := reader{b: body}
+		relNo := int32(r.u32())
+		if err := r.end(); err != nil {
+			return err
+		}
+		if rel := p.reg.byNo[relNo]; rel != nil {
+			return p.fail(classDrift, rel.no)
+		}
 	default:
 		if p.part == 0 {
 			p.b.ignored++

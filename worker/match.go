@@ -24,6 +24,7 @@ type poison struct {
 	commitLSN pglogrepl.LSN
 	ordinal   int64 // of the event, -1 when unknown
 	relNo     int32 // 0 when unknown
+	blind     bool  // rows may have changed unseen: trying again is no way out
 	err       error // for SQLSTATEs only, may be nil
 }
 

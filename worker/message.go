@@ -13,6 +13,7 @@ const (
 	typeActivation = 'A'
 	typePush       = 'P'
 	typeMarker     = 'M'
+	typeDrift      = 'D'
 )
 
 const macSize = 16

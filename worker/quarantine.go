@@ -20,12 +20,13 @@ func block(ctx context.Context, conn *pgconn.PgConn, state *progress, p *poison)
 	if p.relNo != 0 {
 		rel = int64(p.relNo)
 	}
-	_, err := queryAny(ctx, conn, `INSERT INTO synchro.quarantine (stream_generation, commit_lsn, event_ordinal, class, rel_no, attempts)
-SELECT $1::text::int8, $2::text::pg_lsn, $3::text::int8, $4, $5::text::int4,
+	_, err := queryAny(ctx, conn, `WITH at AS (SELECT greatest($2::text::pg_lsn, p.end_lsn) AS lsn FROM synchro.progress p)
+INSERT INTO synchro.quarantine (stream_generation, commit_lsn, event_ordinal, class, rel_no, retryable, attempts)
+SELECT $1::text::int8, at.lsn, $3::text::int8, $4, $5::text::int4, $6::text::boolean,
        1 + coalesce((SELECT max(q.attempts) FROM synchro.quarantine q
-                      WHERE q.stream_generation = $1::text::int8 AND q.commit_lsn = $2::text::pg_lsn AND q.resolution = 'retried'), 0)
- WHERE NOT EXISTS (SELECT FROM synchro.quarantine q WHERE q.resolved_at IS NULL)`,
-		state.streamGeneration, p.commitLSN.String(), ordinal, p.class, rel)
+                      WHERE q.stream_generation = $1::text::int8 AND q.commit_lsn = at.lsn AND q.resolution = 'retried'), 0)
+  FROM at WHERE NOT EXISTS (SELECT FROM synchro.quarantine q WHERE q.resolved_at IS NULL)`,
+		state.streamGeneration, p.commitLSN.String(), ordinal, p.class, rel, !p.blind)
 	if err != nil {
 		return fmt.Errorf("recording a block: %w", err)
 	}

@@ -141,6 +141,9 @@ func (s *session) serve(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := s.checkDrift(ctx, s.side); err != nil {
+		return err
+	}
 	if err := s.startStream(ctx); err != nil {
 		return err
 	}

@@ -203,7 +203,7 @@ type keeper struct {
 
 func (k *keeper) run(ctx context.Context) error {
 	k.sweep = true // from an earlier life
-	checked := time.Time{}
+	checked, looked := time.Time{}, time.Time{}
 	for {
 		_, debts := k.s.ledger.position()
 		pause := min(k.s.heart.due(), time.Second)
@@ -225,6 +225,12 @@ func (k *keeper) run(ctx context.Context) error {
 		if time.Since(checked) > min(k.s.heart.period(), 5*time.Second) {
 			checked = time.Now()
 			if err := k.s.checkAsync(ctx, k.conn); err != nil {
+				return err
+			}
+		}
+		if time.Since(looked) > min(k.s.heart.period(), driftPeriod) {
+			looked = time.Now()
+			if err := k.s.checkDrift(ctx, k.conn); err != nil {
 				return err
 			}
 		}

@@ -17,7 +17,8 @@ BEGIN
   SELECT w.* INTO v_worker FROM synchro._worker_status() w LIMIT 1;
   SELECT s.* INTO v_slot FROM pg_replication_slots s WHERE s.slot_name = v_progress.slot_name;
   RETURN QUERY
-  WITH c("check", failed, why, val) AS (VALUES
+  WITH d AS MATERIALIZED (SELECT * FROM synchro._drift()),
+  c("check", failed, why, val) AS (VALUES
     ('limits', coalesce(v_heartbeat, 0) <= 0 OR coalesce(v_bytes, 0) <= 0 OR coalesce(v_seconds, 0) <= 0, 'limit_not_positive', NULL::bigint),
     ('recovery', pg_is_in_recovery(), 'in_recovery', NULL),
     ('stream_identity', (SELECT (v_progress.system_identifier, v_progress.timeline, v_progress.database_oid)
@@ -35,25 +36,25 @@ BEGIN
     ('capture', v_class IS NOT NULL, v_class, NULL),
     ('registry', v_progress.registry_generation <> (SELECT max(g.generation) FROM synchro.registry_generation g), 'generation_pending',
       (SELECT max(g.generation) FROM synchro.registry_generation g)),
-    ('relations', EXISTS (SELECT FROM synchro.active_registration a LEFT JOIN pg_class c ON c.oid = a.relation_oid
-                           LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
-                           WHERE c.oid IS NULL OR c.relname <> a.physical_relation OR n.nspname <> a.physical_schema
-                              OR c.relreplident <> 'd'), 'drift', NULL),
-    ('triggers', EXISTS (SELECT FROM synchro.active_registration a
-                          CROSS JOIN unnest(ARRAY['synchro_fence', 'synchro_key_guard', 'synchro_truncate_guard']) f(name)
-                          WHERE NOT EXISTS (SELECT FROM pg_trigger t JOIN pg_proc y ON y.oid = t.tgfoid
-                                             WHERE t.tgrelid = a.relation_oid AND t.tgenabled = 'A' AND y.proname = f.name
-                                               AND y.pronamespace = 'synchro'::regnamespace)), 'missing_or_disabled', NULL),
-    ('publication', NOT EXISTS (SELECT FROM pg_publication b WHERE b.pubname = current_setting('synchro.publication_name', true)
-                                  AND NOT b.puballtables AND b.pubinsert AND b.pubupdate AND b.pubdelete AND b.pubtruncate AND b.pubviaroot)
-                    AND EXISTS (SELECT FROM synchro.active_registration), 'missing_or_changed', NULL),
+    ('relations', EXISTS (SELECT FROM d WHERE d."check" = 'relations'), (SELECT min(d.reason) FROM d WHERE d."check" = 'relations'), NULL),
+    ('key', EXISTS (SELECT FROM d WHERE d."check" = 'key'), 'changed', NULL),
+    ('columns', EXISTS (SELECT FROM d WHERE d."check" = 'columns'), 'changed', NULL),
+    ('triggers', EXISTS (SELECT FROM d WHERE d."check" = 'triggers'), 'missing_or_disabled', NULL),
+    ('privileges', EXISTS (SELECT FROM d WHERE d."check" = 'privileges'), 'missing', NULL),
+    ('functions', EXISTS (SELECT FROM synchro.active_registration a
+                           WHERE synchro._definition_hash(a.membership_function) IS DISTINCT FROM a.membership_hash AND a.kind = 'synced')
+               OR EXISTS (SELECT FROM synchro.membership_dependency m
+                           WHERE m.generation = v_progress.registry_generation
+                             AND synchro._definition_hash(m.impact_function) IS DISTINCT FROM m.impact_hash), 'missing_or_changed', NULL),
+    ('publication', EXISTS (SELECT FROM d WHERE d."check" = 'publication'), 'missing_or_changed', NULL),
     ('publication_relations', EXISTS (
         SELECT FROM (SELECT r.prrelid FROM pg_publication_rel r JOIN pg_publication b ON b.oid = r.prpubid
                       WHERE b.pubname = current_setting('synchro.publication_name', true)) r
                FULL JOIN (SELECT l.relation_oid FROM synchro.registration g JOIN synchro.relation l ON l.rel_no = g.rel_no
                            WHERE g.generation = (SELECT max(x.generation) FROM synchro.registry_generation x)) a
                  ON a.relation_oid = r.prrelid
-         WHERE r.prrelid IS NULL OR a.relation_oid IS NULL), 'not_exactly_the_registered', NULL),
+         WHERE r.prrelid IS NULL OR a.relation_oid IS NULL)
+      OR EXISTS (SELECT FROM d WHERE d."check" = 'publication_relations'), 'not_exactly_the_registered', NULL),
     ('assignment', EXISTS (SELECT FROM synchro.assignment_function f
                             WHERE synchro._definition_hash(f.function_oid) IS DISTINCT FROM f.definition_hash), 'missing_or_changed', NULL)
   )

@@ -26,6 +26,7 @@ CREATE TABLE synchro.quarantine (
   event_ordinal     bigint,
   class             text NOT NULL,         -- bounded class, no free text
   rel_no            int,
+  retryable         boolean NOT NULL DEFAULT true, -- false: rows may have changed unseen, so trying again would skip them
   created_at        timestamptz NOT NULL DEFAULT pg_catalog.now(),
   attempts          int NOT NULL DEFAULT 1,
   resolved_at       timestamptz,

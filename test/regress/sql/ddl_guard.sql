@@ -49,7 +49,17 @@ CREATE TABLE fences.heir () INHERITS (fences.child);
 SET synchro.ddl_guard = off;
 ALTER TABLE fences.t ATTACH PARTITION fences.full FOR VALUES FROM (30) TO (40);
 RESET synchro.ddl_guard;
--- the whole table goes with its partitions
+-- by whatever command: not with a schema, nor with all that a role owns
+CREATE SCHEMA away;
+ALTER TABLE fences.three SET SCHEMA away;
+DROP SCHEMA away CASCADE;
+CREATE ROLE part_owner;
+ALTER TABLE fences.leaf OWNER TO part_owner;
+DROP OWNED BY part_owner;
+SELECT count(*) FROM fences.t;
+SET synchro.ddl_guard = off;
+DROP SCHEMA away CASCADE;
+DROP ROLE part_owner;
 DROP TABLE fences.t;
 SELECT pg_drop_replication_slot('fences');
 SET client_min_messages = warning;

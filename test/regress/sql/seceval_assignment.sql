@@ -1,6 +1,7 @@
 -- Evaluation of the assignment function.
 BEGIN;
 SET LOCAL client_min_messages = warning;
+SET LOCAL synchro.ddl_guard = off;
 CREATE SCHEMA sa;
 CREATE ROLE sa_app;
 GRANT CREATE, USAGE ON SCHEMA sa TO sa_app;

@@ -2,6 +2,7 @@
 \set SHOW_CONTEXT never
 BEGIN;
 SET LOCAL client_min_messages = warning;
+SET LOCAL synchro.ddl_guard = off;
 CREATE SCHEMA sk;
 CREATE FUNCTION sk.eval(p_type regtype, p_body text, p_twin boolean, p_keys text[]) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,5 +1,6 @@
 -- Evaluation of membership functions: sets, bounds, errors, identity, and what the evaluated code can't do.
 SET client_min_messages = warning;
+SET synchro.ddl_guard = off;
 CREATE SCHEMA se;
 CREATE ROLE se_app;
 GRANT synchro_operator TO se_app;
