@@ -48,6 +48,7 @@ func TestReadinessFollowsEachFault(t *testing.T) {
 	a.exec(`REVOKE EXECUTE ON FUNCTION app.scopes_of(text) FROM PUBLIC; GRANT EXECUTE ON FUNCTION app.scopes_of(text) TO synchro_owner, synchro_worker;
 		SELECT synchro.synchro_register_assignment_function('app.scopes_of')`)
 	a.awaitReady()
+	a.exec("SET synchro.ddl_guard = off")
 	fence := a.value("SELECT t.tgname FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid WHERE t.tgrelid = 'app.note'::regclass AND p.proname = 'synchro_fence' LIMIT 1")
 	var thaw func()
 	run := func(sql string) func() { return func() { a.exec(sql) } }
@@ -64,6 +65,11 @@ func TestReadinessFollowsEachFault(t *testing.T) {
 		{"publication", run("ALTER PUBLICATION synchro SET (publish_via_partition_root = false)"), run("ALTER PUBLICATION synchro SET (publish_via_partition_root = true)")},
 		{"relations", run("ALTER TABLE app.note RENAME TO renamed"), run("ALTER TABLE app.renamed RENAME TO note")},
 		{"relations", run("ALTER TABLE app.note REPLICA IDENTITY FULL"), run("ALTER TABLE app.note REPLICA IDENTITY DEFAULT")},
+		{"relations", run("ALTER TABLE app.note SET SCHEMA public"), run("ALTER TABLE public.note SET SCHEMA app")},
+		{"columns", run("ALTER TABLE app.note RENAME body TO text"), run("ALTER TABLE app.note RENAME text TO body")},
+		{"key", run("ALTER TABLE app.note DROP CONSTRAINT note_pkey"), run("ALTER TABLE app.note ADD PRIMARY KEY (id)")},
+		{"privileges", run("REVOKE SELECT ON app.note FROM synchro_worker"), run("GRANT SELECT ON app.note TO synchro_worker")},
+		{"functions", run("ALTER FUNCTION app.note_scopes(uuid) RENAME TO hidden"), run("ALTER FUNCTION app.hidden(uuid) RENAME TO note_scopes")},
 		{"worker_login", run("CREATE ROLE second LOGIN IN ROLE synchro_worker"), run("DROP ROLE second")},
 		{"assignment",
 			run("CREATE OR REPLACE FUNCTION app.scopes_of(p_user text) RETURNS SETOF text LANGUAGE sql STABLE SET search_path = pg_catalog, synchro BEGIN ATOMIC SELECT 'team:b'; END"),
@@ -85,7 +91,18 @@ func TestReadinessFollowsEachFault(t *testing.T) {
 		}
 		fault.inflict()
 		a.awaitUnready(fault.check)
+		// What the stream can no longer carry blocks, though no row says so; a retry after the repair goes on.
+		drifted := a.value("SELECT EXISTS (SELECT FROM synchro._drift() WHERE blocks)") == "true"
+		if drifted {
+			pgtest.Poll(t, settle, "block", func() bool {
+				return a.value("SELECT string_agg(class, ',') FROM synchro.quarantine WHERE resolved_at IS NULL") == "registered_relation_drift"
+			})
+			a.want("SELECT synchro.synchro_health_detail()->'capture'->>'reason'", "registered_relation_drift")
+		}
 		fault.repair()
+		if drifted {
+			a.exec("SELECT synchro.synchro_retry_capture()")
+		}
 		a.awaitReady()
 	}
 
@@ -203,11 +220,29 @@ func TestNarrowedPublicationBlocks(t *testing.T) {
 	t.Parallel()
 	a := startApp(t, pgtest.Config{})
 	a.insertNotes("ada", 1, 5)
+	a.exec("SET synchro.ddl_guard = off")
 	a.exec("ALTER PUBLICATION synchro SET (publish = 'insert')")
 	a.exec("UPDATE app.note SET n = 1 WHERE id = md5('1')::uuid")
 	a.exec("ALTER PUBLICATION synchro SET (publish = 'insert, update, delete, truncate')")
 	a.wantBlocked()
 	a.want("SELECT string_agg(class, ',') FROM synchro.quarantine WHERE resolved_at IS NULL", "fence_mismatch")
+}
+
+// The WAL between the end of a publication and its return cannot be decoded: no retry goes on as if nothing had been.
+func TestDroppedPublicationBlocks(t *testing.T) {
+	t.Parallel()
+	a := startApp(t, pgtest.Config{})
+	a.insertNotes("ada", 1, 5)
+	a.materialized()
+	a.exec("SET synchro.ddl_guard = off")
+	a.exec("DROP PUBLICATION synchro")
+	a.wantBlocked()
+	a.exec("UPDATE app.note SET n = 1")
+	a.exec("DO $$ BEGIN PERFORM synchro._create_publication(), synchro._publish('app.note'::regclass); END $$")
+	a.exec("SELECT synchro.synchro_retry_capture()")
+	pgtest.Poll(t, settle, "the block again", func() bool {
+		return a.value("SELECT string_agg(class, ',') FROM synchro.quarantine WHERE resolved_at IS NULL") == "decode_failed"
+	})
 }
 
 // Triggers of the table off for one statement, as a superuser can do it.

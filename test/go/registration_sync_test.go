@@ -134,13 +134,16 @@ func TestDroppedTableIsUnregistered(t *testing.T) {
 	a.insertNotes("ada", 1, 3)
 	a.materialized()
 	a.synced("ada", "ada-1")
+	core := awaitWorking(t, a.Cluster)
+	a.exec("SET synchro.ddl_guard = off")
 	a.exec("DROP TABLE app.note CASCADE")
 	a.awaitUnready("relations")
-	a.killCore() // the next one starts over a registry with a table that is gone
+	_ = a.Kill(core.CorePID) // the next one starts over a registry with a table that is gone
 	a.exec("CREATE TABLE app.note (id uuid PRIMARY KEY, owner text NOT NULL)")
 	a.exec("GRANT SELECT ON app.note TO synchro_owner, synchro_worker")
 	a.exec("INSERT INTO app.note VALUES (gen_random_uuid(), 'ada'), (gen_random_uuid(), 'bob')")
 	a.exec("SELECT synchro.synchro_unregister_table('app.note')")
+	a.exec("SELECT synchro.synchro_retry_capture()")
 	a.materialized()
 	a.awaitReady()
 	a.want("SELECT count(*) FROM synchro.scope_entry", "0")

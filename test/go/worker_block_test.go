@@ -17,12 +17,15 @@ func (c *core) blockedBy(class string) {
 	pgtest.Poll(c.t, settle, "blocked state", func() bool { return c.state() == worker.Blocked })
 }
 
+const triggersOn = `ALTER TABLE app.item ENABLE ALWAYS TRIGGER synchro_fence, ENABLE ALWAYS TRIGGER synchro_key_guard,
+	ENABLE ALWAYS TRIGGER synchro_truncate_guard`
+
 // What cannot be materialized blocks: earlier transactions are there, later ones wait, nothing of the bad one is seen.
 func TestPoisonBlocks(t *testing.T) {
 	for class, spoil := range map[string]string{
-		"registered_relation_drift": "ALTER TABLE app.item DROP COLUMN big CASCADE; UPDATE app.item SET n = 2 WHERE id = 1",
-		"fence_mismatch":            "ALTER TABLE app.item DISABLE TRIGGER USER; UPDATE app.item SET n = 2 WHERE id = 1; ALTER TABLE app.item ENABLE ALWAYS TRIGGER synchro_fence",
-		"truncate":                  "ALTER TABLE app.item DISABLE TRIGGER USER; TRUNCATE app.item",
+		"registered_relation_drift": "ALTER TABLE app.item RENAME n TO m; UPDATE app.item SET m = 2 WHERE id = 1; ALTER TABLE app.item RENAME m TO n",
+		"fence_mismatch":            "ALTER TABLE app.item DISABLE TRIGGER USER; UPDATE app.item SET n = 2 WHERE id = 1; " + triggersOn,
+		"truncate":                  "ALTER TABLE app.item DISABLE TRIGGER USER; TRUNCATE app.item; " + triggersOn,
 		"scope_evaluation_failed":   "UPDATE app.item SET owner = repeat('x', 300), n = 2 WHERE id = 1",
 	} {
 		t.Run(class, func(t *testing.T) {
@@ -33,7 +36,8 @@ func TestPoisonBlocks(t *testing.T) {
 			c.exec("INSERT INTO app.item (id, owner) VALUES (1, 'u1'), (2, 'u1')")
 			c.materialized()
 			acked := c.value("SELECT confirmed_flush_lsn FROM pg_replication_slots")
-			c.exec(spoil)
+			c.exec("SET synchro.ddl_guard = off")
+			c.exec("BEGIN; " + spoil + "; COMMIT")
 			c.exec("CREATE TABLE app.other (x int)")
 			c.blockedBy(class)
 			c.limits.MaxHeartbeatAge = time.Second
@@ -65,7 +69,8 @@ func TestBlockIsRecordedWhileHeartbeatsWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.Sleep(500 * time.Millisecond) // a beat is due, and waits
-	c.exec("ALTER TABLE app.item DISABLE TRIGGER USER; TRUNCATE app.item")
+	c.exec("SET synchro.ddl_guard = off")
+	c.exec("BEGIN; ALTER TABLE app.item DISABLE TRIGGER USER; TRUNCATE app.item; " + triggersOn + "; COMMIT")
 	c.poll("block", "SELECT string_agg(class, ' ') FROM synchro.quarantine WHERE resolved_at IS NULL", "truncate")
 	if _, err := other.Exec(t.Context(), "ROLLBACK"); err != nil {
 		t.Fatal(err)
