@@ -24,7 +24,7 @@ typedef struct Assignment
 	char		hash[65];
 	int			max_scopes;		/* 0: no limit */
 	Datum		user_id;
-	ScopeSet	scopes;
+	TextSet		scopes;
 } Assignment;
 
 /* The registered function; false: there is none. */
@@ -84,7 +84,7 @@ receive_row(TupleTableSlot *slot, DestReceiver *self)
 	Assignment *a = (Assignment *) self;
 
 	slot_getallattrs(slot);
-	scope_set_add(&a->scopes, slot->tts_values[0], slot->tts_isnull[0]);
+	scope_add(&a->scopes, slot->tts_values[0], slot->tts_isnull[0], true);
 	return true;
 }
 
@@ -129,7 +129,6 @@ synchro_evaluate_assignment(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	Assignment *a = palloc0(sizeof(Assignment));
-	char		buffer[MAXALIGN(SCOPE_BUFFER)] pg_attribute_aligned(MAXIMUM_ALIGNOF);
 
 	InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
 	a->user_id = PG_GETARG_DATUM(0);
@@ -141,7 +140,7 @@ synchro_evaluate_assignment(PG_FUNCTION_ARGS)
 	a->receiver.rShutdown = receiver_nothing;
 	a->receiver.rDestroy = receiver_nothing;
 	a->receiver.mydest = DestNone;
-	scope_set_init(&a->scopes, FAILURE, a->max_scopes, "a user has more scopes than max_scopes", true);
+	text_set_init(&a->scopes, FAILURE, a->max_scopes, "a user has more scopes than max_scopes");
 	PG_TRY();
 	{
 		syn_restricted_call(syn_function_owner(a->function), call_function, a);
@@ -151,10 +150,10 @@ synchro_evaluate_assignment(PG_FUNCTION_ARGS)
 		syn_function_failed(FAILURE, "the assignment function raised an error");
 	}
 	PG_END_TRY();
-	scope_set_finish(&a->scopes);
+	text_set_finish(&a->scopes);
 	for (int i = 0; i < a->scopes.n; i++)
 	{
-		Datum		value = scope_set_get(&a->scopes, i, buffer);
+		Datum		value = text_set_get(&a->scopes, i);
 		bool		isnull = false;
 
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, &value, &isnull);

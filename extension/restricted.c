@@ -3,10 +3,11 @@
  *		Security-restricted execution: the only function that lets code of an application run while we are at work.
  *
  * PostgreSQL does the same for index expressions, ANALYZE and REFRESH MATERIALIZED VIEW. Restricted code can't change its role, make
- * temporary objects, LISTEN, PREPARE or hold a cursor; and callers let it execute read-only.
+ * temporary objects, LISTEN, PREPARE or hold a cursor. Nor can it write, not even through a volatile function (the CHECK of a domain).
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "miscadmin.h"
 #include "utils/guc.h"
 
@@ -55,13 +56,14 @@ syn_pin_settings(void)
 		syn_set_option(pinned_settings[i][0], pinned_settings[i][1]);
 }
 
-/* When an error leaves body, ending the (sub)transaction undoes steps 1 to 3. */
+/* When an error leaves body, ending the (sub)transaction undoes steps 1 to 4. */
 void
 syn_restricted_call(Oid role, SynRestrictedBody body, void *arg)
 {
 	Oid			caller;
 	int			caller_context;
 	int			nest_level;
+	bool		caller_reads = XactReadOnly;
 
 	/* 1. Become the role, and no other from there. */
 	GetUserIdAndSecContext(&caller, &caller_context);
@@ -73,10 +75,14 @@ syn_restricted_call(Oid role, SynRestrictedBody body, void *arg)
 	/* 3. Nothing that the session has set matters. */
 	syn_pin_settings();
 
-	/* 4. Work. */
+	/* 4. It reads only, whatever it calls. */
+	XactReadOnly = true;
+
+	/* 5. Work. */
 	body(arg);
 
-	/* 5. Back to the settings, 6. and to the role. */
+	/* 6. Back to writing, 7. to the settings, 8. and to the role. */
+	XactReadOnly = caller_reads;
 	AtEOXact_GUC(false, nest_level);
 	SetUserIdAndSecContext(caller, caller_context);
 }

@@ -10,6 +10,7 @@
 #include "lib/stringinfo.h"
 #include "tcop/dest.h"
 #include "utils/tuplestore.h"
+#include "utils/uuid.h"
 
 #include "compat.h"
 
@@ -41,33 +42,41 @@ extern Oid	syn_function_owner(Oid function);
 /* Is the twin what _make_twin made of the function? */
 extern bool syn_twin_matches(Oid twin, Oid function);
 
-/* --- scopeset.c: the scopes of one row or user, streamed, as a set --- */
+/* --- textset.c: results of one row or user, streamed, as a set --- */
 
-typedef struct ScopeRef
+typedef struct TextRef
 {
 	int			offset;
 	int			len;
-} ScopeRef;
+} TextRef;
 
-typedef struct ScopeSet
+typedef struct TextSet
 {
 	int			sqlstate;		/* of failures */
-	int			limit;			/* distinct scopes; 0: none */
+	int			limit;			/* distinct texts; 0: none */
 	const char *too_many;		/* the failure when there are more */
-	bool		assigned;		/* of a user: names of the form user:... are reserved */
 	StringInfoData bytes;
-	ScopeRef   *refs;
+	StringInfoData item;
+	TextRef    *refs;
 	int			n;
 	int			allocated;
-} ScopeSet;
+} TextSet;
 
-extern void scope_set_init(ScopeSet *set, int sqlstate, int limit, const char *too_many, bool assigned);
-extern void scope_set_add(ScopeSet *set, Datum scope, bool isnull);
-extern void scope_set_finish(ScopeSet *set);	/* orders it by octets, without duplicates */
-extern Datum scope_set_get(const ScopeSet *set, int i, char *buffer);
+extern void text_set_init(TextSet *set, int sqlstate, int limit, const char *too_many);
+extern void text_set_clear(TextSet *set);
+extern void text_set_add(TextSet *set, const char *data, int len);
+extern void text_set_finish(TextSet *set);	/* orders it by octets, without duplicates */
+extern Datum text_set_get(TextSet *set, int i);
 
-#define SCOPE_MAX_LEN 255
-#define SCOPE_BUFFER (VARHDRSZ + SCOPE_MAX_LEN)
+/* --- scopeset.c --- */
+
+/* Adds a scope that a function returned, if it is one. */
+extern void scope_add(TextSet *set, Datum scope, bool isnull, bool assigned);
+
+/* --- seceval.c --- */
+
+/* The canonical text of a uuid; false for any other text. */
+extern bool syn_parse_uuid(Datum key, pg_uuid_t *uuid);
 
 /* --- evalerror.c --- */
 

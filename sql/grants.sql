@@ -88,6 +88,7 @@ GRANT UPDATE ON synchro.progress TO synchro_worker;
 GRANT SELECT, DELETE ON synchro.push_fence TO synchro_worker;
 GRANT EXECUTE ON FUNCTION synchro._row_digest(int, bigint, record, text), synchro._key_bytes(text, text), synchro._key_text(text, bytea),
   synchro._stream_identity(), synchro._fence_key(), synchro._ensure_publication() TO synchro_worker;
-GRANT EXECUTE ON FUNCTION synchro._evaluate_membership(int, bigint, text[]), synchro._drop_expired_rebuilds(int) TO synchro_worker;
+GRANT EXECUTE ON FUNCTION synchro._evaluate_membership(int, bigint, text[]), synchro._evaluate_impact(bigint, int, int, jsonb[], jsonb[]),
+  synchro._drop_expired_rebuilds(int) TO synchro_worker;
 GRANT EXECUTE ON FUNCTION synchro._baseline(int, bigint), synchro._remove_triggers(oid) TO synchro_worker;
 GRANT EXECUTE ON FUNCTION synchro._drift() TO synchro_worker;

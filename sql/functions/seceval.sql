@@ -29,6 +29,14 @@ COMMENT ON FUNCTION synchro._evaluate_membership(int, bigint, text[]) IS
   'caller''s snapshot has them. Errors: evaluation_failed (SY201) when the function or a result is not what it must be; '
   'conditions of the server as they are.';
 
+CREATE FUNCTION synchro._evaluate_impact(p_generation bigint, p_target int, p_source int, p_old jsonb[], p_new jsonb[])
+RETURNS TABLE (ord int, key text) LANGUAGE c VOLATILE STRICT ROWS 1000
+SET search_path = pg_catalog, synchro, pg_temp
+AS 'MODULE_PATHNAME', 'synchro_evaluate_impact';
+COMMENT ON FUNCTION synchro._evaluate_impact(bigint, int, int, jsonb[], jsonb[]) IS
+  'Keys of the target''s rows that changes of source rows affect, by the position of the change and in octet order, without duplicates. '
+  'p_old and p_new: images of one length, NULL where there is none. Keys have the text form of fences. Errors: as _evaluate_membership.';
+
 CREATE FUNCTION synchro._evaluate_assignment(p_user_id text) RETURNS SETOF text LANGUAGE c VOLATILE STRICT ROWS 10
 SET search_path = pg_catalog, synchro, pg_temp
 AS 'MODULE_PATHNAME', 'synchro_evaluate_assignment';
