@@ -4,6 +4,7 @@ SHELL     := /bin/sh
 PG_CONFIG ?= pg_config
 GO        ?= go
 PKG       ?= ./...
+SOAK      ?= 30m
 export PG_CONFIG
 export PATH := $(CURDIR)/.build/go/bin:$(PATH)
 
@@ -11,7 +12,7 @@ MODULE := $(MAKE) --no-print-directory -f pgxs/module.mk
 PGTEST := .build/pgtest
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build install uninstall up down demo test check regress isolation test-go bench image generate clean
+.PHONY: help deps build install uninstall up down demo test check regress isolation test-go soak bench image generate clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +52,9 @@ isolation: build ## race tests: test/regress/specs (FILES="a b" picks some)
 
 test-go: build ## Go tests (PKG=./worker/... and ARGS=-v pick some)
 	@$(GO) test -buildvcs=false -count=1 $(ARGS) $(PKG)
+
+soak: build ## random tests for a long time (SOAK=30m; SEED=n repeats one run)
+	@SYNCHRO_SOAK=$(SOAK) $(GO) test -buildvcs=false -count=1 -v -timeout 0 -run 'Random' ./test/model $(if $(SEED),-rapid.seed=$(SEED))
 
 bench: build ## measure, print ratios, write bench/results.json and bench/*.svg
 	@$(GO) run ./test/bench

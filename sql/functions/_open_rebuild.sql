@@ -5,7 +5,7 @@ SET search_path = pg_catalog, synchro, pg_temp AS $fn$
 -- A stage is good when its generations are current, its boundary is not below the resume floor or what the client has
 -- acknowledged, and nothing in the scope changed since. Where a changing scope is staged again and again, clients that never
 -- wrote, so have no write of theirs to miss, also share a stage of the last minute; their next pull brings the rest.
--- Errors: 40001 when another session staged the scope while this one waited for its turn.
+-- Errors: 40001 when another session staged the scope while this one waited for its turn, or the same request began this session.
 -- Locks: the stage against removal; one per scope while a stage is made.
 DECLARE
   v_scope   record;
@@ -43,11 +43,12 @@ BEGIN
                                     v_scope.retention_generation, p_progress);
   END IF;
 
+  -- The same request at the same time may have begun it: then this snapshot does not see it, and ON CONFLICT raises 40001.
   INSERT INTO synchro.rebuild_session (client_no, rebuild_id, client_generation, scope_id, stage_no, page_limit, write_epoch,
                                        expires_at, rebuild_key, cursor_key)
   VALUES (p_client.client_no, p_rebuild_id, p_client.client_generation, p_scope_id, v_stage, p_limit, p_client.accepted_write_epoch,
           now() + interval '24 hours', synchro._token_key('rebuild'), synchro._token_key('cursor'))
-  RETURNING * INTO v_session;
+  ON CONFLICT DO NOTHING RETURNING * INTO v_session;
   RETURN v_session;
 END
 $fn$;
