@@ -237,18 +237,26 @@ func (w *world) overtake(t *rapid.T, d *device) {
 	}
 }
 
+// introduced are the devices that have connected.
+func (w *world) introduced() []*device {
+	return slices.DeleteFunc(slices.Clone(w.devices), func(d *device) bool { return d.memory.generation == nil })
+}
+
 // lag lets devices meet a server that has not materialized what was just written.
 func (w *world) lag(t *rapid.T, d *device) {
 	w.materialized()
+	w.sync(d, 1000)
 	core, _, err := w.core()
 	w.must(err)
 	w.must(w.Signal(core, syscall.SIGSTOP))
 	defer func() { _ = w.Signal(core, syscall.SIGCONT) }()
-	w.newPush(t, d)
-	w.onePull(t, d)
+	w.push(w.seal(d, []*mutation{w.likely(t, d)}, false), delivered, 0)
+	w.pull(d, 1000, delivered, 0)
+	w.newPush(t, one(t, "another", w.introduced()...))
 	w.write(t, d)
-	w.onePull(t, one(t, "other", w.devices...))
+	w.onePull(t, one(t, "other", w.introduced()...))
 	w.oneRebuild(t, d)
+	w.onePull(t, d)
 }
 
 // replayPage asks again for a page of a rebuild: it is the same as long as the session stands.
@@ -370,14 +378,12 @@ func (w *world) together(t *rapid.T, d *device) {
 	for range 1 + uniform(t, "writers", 2) {
 		sql = append(sql, w.direct(t))
 	}
-	other := one(t, "other", w.devices...)
+	other := one(t, "other", w.introduced()...)
 	var sealed []*batch
 	for _, p := range []*device{d, other} {
-		if p.memory.generation != nil {
-			sealed = append(sealed, w.seal(p, []*mutation{w.author(t, p), w.author(t, p)}, false))
-		}
+		sealed = append(sealed, w.seal(p, []*mutation{w.author(t, p), w.author(t, p)}, false))
 	}
-	reader := one(t, "reader", w.devices...)
+	reader := one(t, "reader", w.introduced()...)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	var wrong []error
@@ -410,9 +416,7 @@ func (w *world) together(t *rapid.T, d *device) {
 		})
 	}
 	w.look(true)
-	if reader.memory.generation != nil {
-		w.pull(reader, 1000, delivered, 0)
-	}
+	w.pull(reader, 1000, delivered, 0)
 	wg.Wait()
 	for _, err := range wrong {
 		w.must(err)
