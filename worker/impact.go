@@ -47,6 +47,9 @@ func (a *applier) consequence(ctx context.Context, base []*changes, high pglogre
 		if err := a.evaluateAgain(ctx, more); err != nil {
 			return nil, err
 		}
+		if err := a.cfg.failAt("evaluated"); err != nil {
+			return nil, err
+		}
 		if parts == 1 && !a.pieces {
 			base = append(base, more...)
 			break
