@@ -18,6 +18,7 @@ BEGIN
       PERFORM synchro._check_representable(v_reg.rel_no, NEW.generation);
     END IF;
   END LOOP;
+  PERFORM synchro._index_projections(NEW.generation);
   PERFORM synchro._unpublish(r.prrelid)
      FROM pg_publication_rel r JOIN pg_publication b ON b.oid = r.prpubid JOIN synchro.relation l ON l.relation_oid = r.prrelid
     WHERE b.pubname = current_setting('synchro.publication_name')

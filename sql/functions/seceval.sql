@@ -20,6 +20,12 @@ COMMENT ON FUNCTION synchro._make_twin(oid, name) IS
   'Creates or replaces synchro_twin.<p_name>: the registered function without its SET clause, so that the planner can inline it. Its '
   'owner gets USAGE on the schema. It is dropped with the function.';
 
+CREATE FUNCTION synchro._joined_columns(p_function oid) RETURNS TABLE (relation oid, attnum smallint) LANGUAGE c STABLE STRICT ROWS 10
+SET search_path = pg_catalog, synchro, pg_temp
+AS 'MODULE_PATHNAME', 'synchro_joined_columns';
+COMMENT ON FUNCTION synchro._joined_columns(oid) IS
+  'Columns of relations that the parsed body of a function compares for equality.';
+
 CREATE FUNCTION synchro._evaluate_membership(p_rel_no int, p_generation bigint, p_keys text[])
 RETURNS TABLE (ord int, scope_id text) LANGUAGE c VOLATILE STRICT ROWS 1000
 SET search_path = pg_catalog, synchro, pg_temp
