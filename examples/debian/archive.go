@@ -18,7 +18,7 @@ type Package struct {
 	ID, Name, Architecture, Version, Section, Priority string
 	Maintainer, Team                                   string
 	InstalledSize, DownloadSize                        *int64
-	Depends                                            []string
+	PreDepends, Depends                                []string
 	Homepage                                           *string
 	Summary                                            string
 	Essential                                          bool
@@ -95,6 +95,7 @@ func fromStanza(s map[string]string) (Package, bool) {
 		Team:          team,
 		InstalledSize: number(s["installed-size"]),
 		DownloadSize:  number(s["size"]),
+		PreDepends:    list(s["pre-depends"]),
 		Depends:       list(s["depends"]),
 		Summary:       firstLine(s["description"]),
 		Essential:     s["essential"] == "yes",

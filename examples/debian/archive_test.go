@@ -15,6 +15,7 @@ Installed-Size: 12
 Size: 3456
 Section: sound
 Priority: optional
+Pre-Depends: dpkg (>= 1)
 Depends: liba (>= 1), libb | libc
 Homepage: https://zeta.example.org/
 Description: does something
@@ -52,12 +53,12 @@ func TestParseReadsStanzas(t *testing.T) {
 	want := []Package{
 		{
 			ID: "alpha/all", Name: "alpha", Architecture: "all", Version: "2", Section: "misc", Priority: "extra",
-			Maintainer: "team+alpha@tracker.example.org", Team: "Example Tracker Team", Depends: []string{}, Summary: "first",
+			Maintainer: "team+alpha@tracker.example.org", Team: "Example Tracker Team", PreDepends: []string{}, Depends: []string{}, Summary: "first",
 		},
 		{
 			ID: "zeta/amd64", Name: "zeta", Architecture: "amd64", Version: "1.2-3", Section: "sound", Priority: "optional",
 			Maintainer: "example-list@lists.example.org", Team: "Example List Team", InstalledSize: &installed, DownloadSize: &size,
-			Depends: []string{"liba (>= 1)", "libb | libc"}, Homepage: &home, Summary: "does something", Essential: true,
+			PreDepends: []string{"dpkg (>= 1)"}, Depends: []string{"liba (>= 1)", "libb | libc"}, Homepage: &home, Summary: "does something", Essential: true,
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

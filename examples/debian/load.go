@@ -34,25 +34,45 @@ func run(ctx context.Context, conn *pgx.Conn, script string) error {
 }
 
 var packageColumns = []string{
-	"id", "name", "architecture", "version", "section", "priority", "maintainer", "installed_size", "download_size", "depends",
+	"id", "name", "architecture", "version", "section", "priority", "maintainer", "installed_size", "download_size",
 	"homepage", "summary", "essential",
 }
 
-// Load copies packages into archive.package; conn is Role's.
-func Load(ctx context.Context, conn *pgx.Conn, packages []Package) error {
-	rows := pgx.CopyFromSlice(len(packages), func(i int) ([]any, error) {
+// Load copies packages and what they need into archive.package and archive.dependency; conn is Role's. It returns how
+// many dependencies there are.
+func Load(ctx context.Context, conn *pgx.Conn, packages []Package) (int, error) {
+	err := load(ctx, conn, "package", packageColumns, len(packages), func(i int) []any {
 		p := &packages[i]
 		return []any{
-			p.ID, p.Name, p.Architecture, p.Version, p.Section, p.Priority, p.Maintainer, p.InstalledSize, p.DownloadSize, p.Depends,
+			p.ID, p.Name, p.Architecture, p.Version, p.Section, p.Priority, p.Maintainer, p.InstalledSize, p.DownloadSize,
 			p.Homepage, p.Summary, p.Essential,
-		}, nil
+		}
 	})
-	n, err := conn.CopyFrom(ctx, pgx.Identifier{"archive", "package"}, packageColumns, rows)
+	if err != nil {
+		return 0, err
+	}
+	var dependencies [][]any
+	add := func(p *Package, kind string, needs []string) {
+		for _, n := range needs {
+			dependencies = append(dependencies, []any{int64(len(dependencies) + 1), p.ID, kind, n})
+		}
+	}
+	for i := range packages {
+		add(&packages[i], "pre-depends", packages[i].PreDepends)
+		add(&packages[i], "depends", packages[i].Depends)
+	}
+	columns := []string{"id", "package_id", "kind", "needs"}
+	return len(dependencies), load(ctx, conn, "dependency", columns, len(dependencies), func(i int) []any { return dependencies[i] })
+}
+
+func load(ctx context.Context, conn *pgx.Conn, table string, columns []string, rows int, row func(i int) []any) error {
+	source := pgx.CopyFromSlice(rows, func(i int) ([]any, error) { return row(i), nil })
+	n, err := conn.CopyFrom(ctx, pgx.Identifier{Role, table}, columns, source)
 	if err != nil {
 		return err
 	}
-	if n != int64(len(packages)) {
-		return fmt.Errorf("loaded %d of %d packages", n, len(packages))
+	if n != int64(rows) {
+		return fmt.Errorf("loaded %d of %d rows of %s", n, rows, table)
 	}
 	return nil
 }
@@ -60,5 +80,14 @@ func Load(ctx context.Context, conn *pgx.Conn, packages []Package) error {
 // Follow makes a team follow sections.
 func Follow(ctx context.Context, conn *pgx.Conn, team Team, sections []string) error {
 	_, err := conn.Exec(ctx, "INSERT INTO archive.follow (team, section) SELECT $1, unnest($2::text[])", team.Address, sections)
+	return err
+}
+
+// Share makes a team for shared work, with a packaging team as its only member and tasks of the given titles.
+func Share(ctx context.Context, conn *pgx.Conn, name string, member Team, titles []string) error {
+	_, err := conn.Exec(ctx, `WITH t AS (INSERT INTO archive.team (id, name) VALUES (gen_random_uuid(), $1) RETURNING id),
+	m AS (INSERT INTO archive.team_member (id, team_id, member) SELECT gen_random_uuid(), t.id, $2 FROM t)
+	INSERT INTO archive.task (id, team_id, title) SELECT gen_random_uuid(), t.id, u.title FROM t, unnest($3::text[]) AS u(title)`,
+		name, member.Address, titles)
 	return err
 }

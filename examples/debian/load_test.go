@@ -20,17 +20,23 @@ func TestArchiveLoadsAndRegisters(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn := c.Connect(t, Role, "")
-	if err := Load(ctx, conn, packages); err != nil {
+	dependencies, err := Load(ctx, conn, packages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Share(ctx, conn, "transition", Team{Address: "team@lists.example.org"}, []string{"first", "second"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := Register(ctx, conn); err != nil {
 		t.Fatal(err)
 	}
-	var n int
-	if err := conn.QueryRow(ctx, "SELECT count(*) FROM synchro_projection.package").Scan(&n); err != nil {
-		t.Fatal(err)
-	}
-	if n != len(packages) {
-		t.Errorf("%d of %d packages in the projection", n, len(packages))
+	for view, want := range map[string]int{"package": len(packages), "dependency": dependencies, "note": 0, "team": 1, "team_member": 1, "task": 2} {
+		var n int
+		if err := conn.QueryRow(ctx, "SELECT count(*) FROM synchro_projection."+view).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		if n != want {
+			t.Errorf("%d of %d rows of %s in the projection", n, want, view)
+		}
 	}
 }

@@ -69,6 +69,12 @@ func demo(ctx context.Context) error {
 	if err := showUpdates(ctx, archive, team); err != nil {
 		return fmt.Errorf("updates: %w", err)
 	}
+	if err := showMove(ctx, archive, team); err != nil {
+		return fmt.Errorf("move: %w", err)
+	}
+	if err := showTeam(ctx, archive, team); err != nil {
+		return fmt.Errorf("team: %w", err)
+	}
 	if err := showNote(ctx, archive, team); err != nil {
 		return fmt.Errorf("note: %w", err)
 	}
@@ -107,19 +113,23 @@ func loadArchive(ctx context.Context, s *stack) (*archive, error) {
 	if a.conn, err = s.cluster.Conn(ctx, debian.Role, ""); err != nil {
 		return nil, err
 	}
-	if err := debian.Load(ctx, a.conn, packages); err != nil {
+	dependencies, err := debian.Load(ctx, a.conn, packages)
+	if err != nil {
 		return nil, fmt.Errorf("load: %w", err)
 	}
 	if err := debian.Follow(ctx, a.conn, a.team, a.sections); err != nil {
 		return nil, fmt.Errorf("follow: %w", err)
 	}
-	say("load", time.Since(begin), "%d packages of the local package archive", len(packages))
+	if err := debian.Share(ctx, a.conn, transition, a.team, []string{"rebuild", "file removal requests", "write the announcement"}); err != nil {
+		return nil, fmt.Errorf("share: %w", err)
+	}
+	say("load", time.Since(begin), "%d packages of the local package archive and their %d dependencies", len(packages), dependencies)
 
 	begin = time.Now()
 	if err := debian.Register(ctx, a.conn); err != nil {
 		return nil, fmt.Errorf("register: %w", err)
 	}
-	say("register", time.Since(begin), "tables package and note, and who follows which section")
+	say("register", time.Since(begin), "package, dependency, note, task; who follows which section, and works in which team")
 
 	begin = time.Now()
 	if err := s.cluster.WaitReady(ctx, s.serve, limit); err != nil {

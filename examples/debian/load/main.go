@@ -50,7 +50,8 @@ func load(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close(ctx)
-	if err := debian.Load(ctx, conn, packages); err != nil {
+	dependencies, err := debian.Load(ctx, conn, packages)
+	if err != nil {
 		return err
 	}
 	if err := debian.Follow(ctx, conn, team, sections); err != nil {
@@ -59,6 +60,6 @@ func load(ctx context.Context) error {
 	if err := debian.Register(ctx, conn); err != nil {
 		return err
 	}
-	fmt.Printf("%d packages; %s follows %s and %s and syncs as user %s\n", len(packages), team.Name, sections[0], sections[1], team.Address)
+	fmt.Printf("%d packages, %d dependencies; %s follows %s and %s and syncs as user %s\n", len(packages), dependencies, team.Name, sections[0], sections[1], team.Address)
 	return nil
 }

@@ -16,11 +16,19 @@ CREATE TABLE archive.package (
   maintainer     text NOT NULL,         -- address of the team
   installed_size bigint,                -- KiB
   download_size  bigint,                -- bytes
-  depends        text[] NOT NULL DEFAULT '{}',
   homepage       text,
   summary        text NOT NULL,
   essential      boolean NOT NULL DEFAULT false
 );
+
+-- What a package needs: one row for each item of its list, alternatives included.
+CREATE TABLE archive.dependency (
+  id         bigint PRIMARY KEY,
+  package_id text NOT NULL REFERENCES archive.package,
+  kind       text NOT NULL,             -- depends, pre-depends
+  needs      text NOT NULL              -- as in debhelper-compat (= 13) | debhelper
+);
+CREATE INDEX ON archive.dependency (package_id);
 
 CREATE TABLE archive.follow (
   team    text NOT NULL,
@@ -35,6 +43,33 @@ CREATE TABLE archive.note (
   body       text NOT NULL CHECK (length(body) <= 4000),
   written_at timestamptz NOT NULL DEFAULT now()
 );
+
+-- Work that several packaging teams share: a task is a group's, and seen by the members of the group while it is active.
+CREATE TABLE archive.team (
+  id     uuid PRIMARY KEY,
+  name   text NOT NULL UNIQUE,
+  active boolean NOT NULL DEFAULT true
+);
+
+CREATE TABLE archive.team_member (
+  id      uuid PRIMARY KEY,
+  team_id uuid NOT NULL REFERENCES archive.team ON DELETE CASCADE,
+  member  text NOT NULL,                -- a packaging team's address
+  UNIQUE (team_id, member)
+);
+
+CREATE TABLE archive.task (
+  id      uuid PRIMARY KEY,
+  team_id uuid NOT NULL REFERENCES archive.team ON DELETE CASCADE,
+  title   text NOT NULL,
+  done    boolean NOT NULL DEFAULT false
+);
+CREATE INDEX ON archive.task (team_id);
+
+-- A member works on the tasks of its teams.
+ALTER TABLE archive.task ENABLE ROW LEVEL SECURITY;
+CREATE POLICY team_tasks ON archive.task TO synchro_writer
+  USING (EXISTS (SELECT FROM archive.team_member m WHERE m.team_id = task.team_id AND m.member = (SELECT synchro.synchro_subject())));
 
 -- A team sees and writes its own notes, whatever a client sends.
 ALTER TABLE archive.note ENABLE ROW LEVEL SECURITY;
