@@ -1,0 +1,81 @@
+package systest
+
+import (
+	"fmt"
+	"testing"
+
+	"synchro/internal/pgtest"
+)
+
+// Exactly as many impacted rows as the dependency's bound, old and new image together, are evaluated; one more blocks, and nothing of that
+// transaction is seen, wherever it comes in it.
+func TestBoundOfImpactedRows(t *testing.T) {
+	t.Parallel()
+	for _, small := range []bool{false, true} {
+		t.Run(fmt.Sprintf("pieces=%v", small), func(t *testing.T) {
+			t.Parallel()
+			c := depsCore(t, pgtest.Config{})
+			if small {
+				c.smallPieces()
+			}
+			c.exec(depsRegistration(5))
+			c.start()
+			c.streaming()
+			c.exec(`INSERT INTO lib.folder VALUES (1, 'u1', 't'), (2, 'u2', 't'), (3, 'u3', 't');
+				INSERT INTO lib.note SELECT g, 1 + g % 3, 'b' FROM generate_series(1, 15) g`)
+			c.asRuled()
+			c.exec("UPDATE lib.folder SET owner = owner || 'x'") // three events of five each
+			c.asRuled()
+			c.exec("INSERT INTO lib.note VALUES (16, 1, 'b')")
+			c.asRuled()
+			before := c.value("SELECT string_agg(md5(e::text), ',' ORDER BY e::text) FROM synchro.scope_entry e")
+			projections := c.value("SELECT string_agg(f::text, ',' ORDER BY f::text) FROM synchro_projection.folder f")
+			c.exec("BEGIN; UPDATE lib.folder SET owner = 'y' WHERE id = 2; UPDATE lib.note SET body = 'c'; UPDATE lib.folder SET owner = 'y' WHERE id = 1; COMMIT")
+			c.exec("INSERT INTO lib.note VALUES (17, 2, 'b')")
+			c.blockedBy("scope_evaluation_failed")
+			c.want("SELECT string_agg(md5(e::text), ',' ORDER BY e::text) FROM synchro.scope_entry e", before)
+			c.want("SELECT string_agg(f::text, ',' ORDER BY f::text) FROM synchro_projection.folder f", projections)
+			c.want("SELECT physical_relation FROM synchro.quarantine q JOIN synchro.relation l USING (rel_no) WHERE q.resolved_at IS NULL", "folder")
+		})
+	}
+}
+
+// Likewise the bound of scopes that hold one row, when it is reached by a change elsewhere.
+func TestBoundOfScopesReachedByADependency(t *testing.T) {
+	t.Parallel()
+	c := depsStreaming(t, pgtest.Config{})
+	c.exec(`INSERT INTO lib.folder VALUES (1, 'u1', 't'); INSERT INTO lib.note VALUES (1, 1, 'b');
+		INSERT INTO lib.member SELECT g, 1, 'm' || g FROM generate_series(1, 99) g`)
+	c.asRuled()
+	c.want("SELECT count(*) FROM synchro.scope_entry WHERE state = 'l'", "200")
+	c.exec("INSERT INTO lib.member VALUES (100, 1, 'm100')")
+	c.blockedBy("scope_evaluation_failed")
+	c.want("SELECT count(*) FROM synchro.scope_entry WHERE state = 'l'", "200")
+	c.want("SELECT count(*) FROM synchro.scope WHERE scope_id = 'user:m100'", "0")
+}
+
+// An impact function that raises an error blocks: it is never taken for one that impacts nothing. Once it is repaired, the same transaction
+// goes through.
+func TestFailingImpactFunctionBlocks(t *testing.T) {
+	t.Parallel()
+	c := depsCore(t, pgtest.Config{})
+	c.exec("ALTER TABLE lib.folder ADD divisor int NOT NULL DEFAULT 1")
+	c.exec(fmt.Sprintf(`CREATE OR REPLACE FUNCTION lib.note_of_folder(p_old_row jsonb, p_new_row jsonb) RETURNS SETOF synchro.synchro_row_ref
+		LANGUAGE sql STABLE SET search_path = pg_catalog, synchro
+		BEGIN ATOMIC
+		  SELECT '%s'::text, 'int64'::text, n.id::text FROM synchro_projection.note n
+		   WHERE n.folder IN ((p_old_row->>'id')::bigint, (p_new_row->>'id')::bigint) AND 1 / (p_new_row->>'divisor')::int = 1;
+		END`, c.value("SELECT synchro.synchro_table_id('lib.note')")))
+	c.exec(depsRegistration(1000))
+	c.start()
+	c.streaming()
+	c.exec("INSERT INTO lib.folder VALUES (1, 'u1', 't', 1); INSERT INTO lib.note VALUES (1, 1, 'b')")
+	c.asRuled()
+	c.exec("UPDATE lib.folder SET owner = 'u2', divisor = 0 WHERE id = 1")
+	c.exec("UPDATE lib.note SET body = 'later' WHERE id = 1")
+	c.blockedBy("scope_evaluation_failed")
+	c.want("SELECT string_agg(s.scope_id, ' ' ORDER BY 1) FROM synchro.scope_entry e JOIN synchro.scope s USING (scope_no)", "user:u1 user:u1")
+	c.exec("SELECT synchro.synchro_retry_capture()")
+	c.poll("second block", "SELECT count(*) FROM synchro.quarantine", "2")
+	c.want("SELECT count(DISTINCT commit_lsn) FROM synchro.quarantine", "1")
+}
