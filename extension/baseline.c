@@ -33,18 +33,13 @@
 #include "utils/snapmgr.h"
 
 #include "actas.h"
+#include "compat.h"
 #include "errcodes.h"
 #include "random.h"
 #include "seceval.h"
 
 #define BATCH_ROWS 1000
 #define BATCH_BYTES (4 * 1024 * 1024)
-
-#if PG_VERSION_NUM >= 160000
-#define insert_index_tuples(info, slot, estate) ExecInsertIndexTuples(info, slot, estate, false, false, NULL, NIL, false)
-#else
-#define insert_index_tuples(info, slot, estate) ExecInsertIndexTuples(info, slot, estate, false, false, NULL, NIL)
-#endif
 
 #if PG_VERSION_NUM >= 170000
 #define reindex_projection(relid, flags, params) reindex_relation(NULL, relid, flags, params)
@@ -232,7 +227,7 @@ write_batch(Baseline *b, EState *estate, ResultRelInfo *info, BulkInsertState bu
 	for (int i = 0; i < b->nslots; i++)
 	{
 		if (info->ri_NumIndices > 0)
-			list_free(insert_index_tuples(info, b->slots[i], estate));
+			list_free(syn_insert_index_tuples(info, b->slots[i], estate, false, false));
 		ResetPerTupleExprContext(estate);
 	}
 }

@@ -154,6 +154,10 @@ typedef struct SynRowReader SynRowReader;
 extern const SynValue *syn_read_row(SynRowReader **cached, int rel_no, int64 schema_version, HeapTupleHeader row,
 									MemoryContext parent);
 
+/* The same of a row that is not a tuple yet, as datums of a table's columns; row_type: of the table. */
+extern const SynValue *syn_read_values(SynRowReader **cached, int rel_no, int64 schema_version, Oid row_type, const Datum *datums,
+									   const bool *nulls, const SynRelation **rel, MemoryContext parent);
+
 /* The row as a JSON object, members by field id. */
 extern void syn_append_row_json(StringInfo out, const SynRelation *rel, const SynValue *values);
 extern void syn_append_identity(StringInfo out, const SynRelation *rel, const SynValue *key);

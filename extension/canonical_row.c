@@ -102,7 +102,7 @@ resolve_columns(SynRowReader *reader)
 
 /* A reader of rows of one type, in a memory context of its own under parent. */
 static SynRowReader *
-make_reader(int rel_no, int64 schema_version, HeapTupleHeader row, MemoryContext parent)
+make_reader(int rel_no, int64 schema_version, Oid row_type, int32 row_typmod, MemoryContext parent)
 {
 	MemoryContext mcxt = AllocSetContextCreate(parent, "synchro row reader", ALLOCSET_SMALL_SIZES);
 	MemoryContext caller = MemoryContextSwitchTo(mcxt);
@@ -112,8 +112,8 @@ make_reader(int rel_no, int64 schema_version, HeapTupleHeader row, MemoryContext
 	reader->work = AllocSetContextCreate(mcxt, "synchro row", ALLOCSET_DEFAULT_SIZES);
 	reader->rel_no = rel_no;
 	reader->schema_version = schema_version;
-	reader->row_type = HeapTupleHeaderGetTypeId(row);
-	reader->row_typmod = HeapTupleHeaderGetTypMod(row);
+	reader->row_type = row_type;
+	reader->row_typmod = row_typmod;
 	reader->rel = syn_relation(rel_no, schema_version);
 	reader->desc = lookup_rowtype_tupdesc_copy(reader->row_type, reader->row_typmod);
 	reader->attnums = palloc(sizeof(int) * reader->rel->nfields);
@@ -126,32 +126,29 @@ make_reader(int rel_no, int64 schema_version, HeapTupleHeader row, MemoryContext
 	return reader;
 }
 
-const SynValue *
-syn_read_row(SynRowReader **cached, int rel_no, int64 schema_version, HeapTupleHeader row, MemoryContext parent)
+/* The reader of rows of that type. */
+static SynRowReader *
+get_reader(SynRowReader **cached, int rel_no, int64 schema_version, Oid row_type, int32 row_typmod, MemoryContext parent)
 {
 	SynRowReader *reader = *cached;
-	MemoryContext caller;
-	HeapTupleData tuple;
 
 	if (reader && (reader->rel_no != rel_no || reader->schema_version != schema_version ||
-				   reader->row_type != HeapTupleHeaderGetTypeId(row) ||
-				   reader->row_typmod != HeapTupleHeaderGetTypMod(row)))
+				   reader->row_type != row_type || reader->row_typmod != row_typmod))
 	{
 		*cached = NULL;
 		MemoryContextDelete(reader->mcxt);
 		reader = NULL;
 	}
 	if (!reader)
-		reader = *cached = make_reader(rel_no, schema_version, row, parent);
-
+		reader = *cached = make_reader(rel_no, schema_version, row_type, row_typmod, parent);
 	MemoryContextReset(reader->work);
-	caller = MemoryContextSwitchTo(reader->work);
-	tuple.t_len = HeapTupleHeaderGetDatumLength(row);
-	ItemPointerSetInvalid(&tuple.t_self);
-	tuple.t_tableOid = InvalidOid;
-	tuple.t_data = row;
-	heap_deform_tuple(&tuple, reader->desc, reader->datums, reader->nulls);
+	return reader;
+}
 
+/* Portable values of the row's datums. */
+static const SynValue *
+convert_row(SynRowReader *reader, const Datum *datums, const bool *nulls)
+{
 	for (int i = 0; i < reader->rel->nfields; i++)
 	{
 		int			att = reader->attnums[i] - 1;
@@ -159,18 +156,49 @@ syn_read_row(SynRowReader **cached, int rel_no, int64 schema_version, HeapTupleH
 		SynValue   *value = &reader->values[i];
 
 		value->type = field->type;
-		value->isnull = reader->nulls[att];
+		value->isnull = nulls[att];
 		if (value->isnull && i == reader->rel->key)
 			ereport(ERROR,
 					(errcode(SYNCHRO_ERR_INVALID_PARAMETER),
 					 errmsg("row without key")));
-		if (!value->isnull && !syn_from_datum(reader->codecs[i], reader->datums[att], value))
+		if (!value->isnull && !syn_from_datum(reader->codecs[i], datums[att], value))
 			ereport(ERROR,
 					(errcode(SYNCHRO_ERR_UNREPRESENTABLE_WRITE),
 					 errmsg("column \"%s\" holds a value without portable form", field->column)));
 	}
-	MemoryContextSwitchTo(caller);
 	return reader->values;
+}
+
+const SynValue *
+syn_read_row(SynRowReader **cached, int rel_no, int64 schema_version, HeapTupleHeader row, MemoryContext parent)
+{
+	SynRowReader *reader = get_reader(cached, rel_no, schema_version, HeapTupleHeaderGetTypeId(row),
+									  HeapTupleHeaderGetTypMod(row), parent);
+	MemoryContext caller = MemoryContextSwitchTo(reader->work);
+	HeapTupleData tuple;
+	const SynValue *values;
+
+	tuple.t_len = HeapTupleHeaderGetDatumLength(row);
+	ItemPointerSetInvalid(&tuple.t_self);
+	tuple.t_tableOid = InvalidOid;
+	tuple.t_data = row;
+	heap_deform_tuple(&tuple, reader->desc, reader->datums, reader->nulls);
+	values = convert_row(reader, reader->datums, reader->nulls);
+	MemoryContextSwitchTo(caller);
+	return values;
+}
+
+const SynValue *
+syn_read_values(SynRowReader **cached, int rel_no, int64 schema_version, Oid row_type, const Datum *datums, const bool *nulls,
+				const SynRelation **rel, MemoryContext parent)
+{
+	SynRowReader *reader = get_reader(cached, rel_no, schema_version, row_type, -1, parent);
+	MemoryContext caller = MemoryContextSwitchTo(reader->work);
+	const SynValue *values = convert_row(reader, datums, nulls);
+
+	MemoryContextSwitchTo(caller);
+	*rel = reader->rel;
+	return values;
 }
 
 /* Arguments 0 to 2 are relation, schema version and row. */

@@ -37,6 +37,28 @@
 #define SYN_NO_TRANSFORMS PointerGetDatum(NULL)
 #endif
 
+/* 16 knows indexes that only summarize, and says which ones an update needs. */
+#if PG_VERSION_NUM >= 160000
+#define SynUpdateIndexes TU_UpdateIndexes
+#define syn_updates_indexes(indexes) ((indexes) != TU_None)
+#define syn_updates_summaries(indexes) ((indexes) == TU_Summarizing)
+#define syn_insert_index_tuples(info, slot, estate, update, summaries) \
+	ExecInsertIndexTuples(info, slot, estate, update, false, NULL, NIL, summaries)
+#else
+#define SynUpdateIndexes bool
+#define syn_updates_indexes(indexes) (indexes)
+#define syn_updates_summaries(indexes) false
+#define syn_insert_index_tuples(info, slot, estate, update, summaries) \
+	ExecInsertIndexTuples(info, slot, estate, update, false, NULL, NIL)
+#endif
+
+/* 18 takes a place for instrumentation. */
+#if PG_VERSION_NUM >= 180000
+#define syn_index_beginscan(rel, index, snapshot, nkeys) index_beginscan(rel, index, snapshot, NULL, nkeys, 0)
+#else
+#define syn_index_beginscan(rel, index, snapshot, nkeys) index_beginscan(rel, index, snapshot, nkeys, 0)
+#endif
+
 /* 18 has it, for the front of a declaration. */
 #if PG_VERSION_NUM < 180000
 #define pg_noreturn pg_attribute_noreturn()

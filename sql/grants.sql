@@ -92,3 +92,5 @@ GRANT EXECUTE ON FUNCTION synchro._evaluate_membership(int, bigint, text[]), syn
   synchro._drop_expired_rebuilds(int) TO synchro_worker;
 GRANT EXECUTE ON FUNCTION synchro._baseline(int, bigint), synchro._remove_triggers(oid) TO synchro_worker;
 GRANT EXECUTE ON FUNCTION synchro._drift() TO synchro_worker;
+GRANT EXECUTE ON FUNCTION synchro._store_rows(int, bigint, smallint, smallint, bytea), synchro._store_scopes(int, bytea),
+  synchro._store_entries(bigint, bytea, boolean) TO synchro_worker;

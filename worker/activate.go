@@ -34,6 +34,7 @@ func (a *applier) activate(ctx context.Context, w *work) (*registry, error) {
 		}
 	}
 	a.schema = next.schemaVersion
+	a.effects.begin(w.commit.commitLSN, w.act.ordinal)
 	for _, rel := range next.ordered() {
 		if old.byNo[rel.no] != nil {
 			continue

@@ -4,13 +4,8 @@ import "encoding/binary"
 
 // Type OIDs of array elements.
 const (
-	oidBytea = 17
-	oidChar  = 18
 	oidInt8  = 20
-	oidInt4  = 23
 	oidText  = 25
-	oidXID   = 28
-	oidPgLSN = 3220
 	oidJSONB = 3802
 )
 
@@ -62,22 +57,10 @@ func (a *array) jsonb(text []byte) {
 	a.buf = append(append(a.buf, 1), text...)
 }
 
-// char adds an element of one octet.
-func (a *array) char(v byte) {
-	a.next()
-	a.buf = append(a.buf, 0, 0, 0, 1, v)
-}
-
 func (a *array) u64(v uint64) {
 	a.next()
 	a.buf = binary.BigEndian.AppendUint32(a.buf, 8)
 	a.buf = binary.BigEndian.AppendUint64(a.buf, v)
-}
-
-func (a *array) u32(v uint32) {
-	a.next()
-	a.buf = binary.BigEndian.AppendUint32(a.buf, 4)
-	a.buf = binary.BigEndian.AppendUint32(a.buf, v)
 }
 
 // param completes the header and returns the parameter, valid until the array grows again.

@@ -91,6 +91,7 @@ func (s *session) baseline(ctx context.Context, snapshot string, at pglogrepl.LS
 			return 0, baselineError(err, rel, at)
 		}
 	}
+	a.effects.begin(at-1, 0)
 	for _, rel := range reg.ordered() { // only now: rules read other relations' projections
 		if err := a.admit(ctx, rel, at-1, 0); err != nil {
 			return 0, baselineError(err, rel, at)
@@ -114,28 +115,30 @@ func (a *applier) admit(ctx context.Context, rel *relation, at pglogrepl.LSN, or
 		return nil
 	}
 	key := rel.sql.keyColumn().column()
-	cursor := fmt.Sprintf("DECLARE admit NO SCROLL CURSOR FOR SELECT p.%s::text, p.server_version FROM %s p ORDER BY synchro._key_bytes('%s', p.%[1]s::text)",
-		key, rel.sql.table(), rel.pkType)
+	cursor := fmt.Sprintf("DECLARE admit NO SCROLL CURSOR FOR SELECT p.%s::text, %s, p.server_version FROM %s p ORDER BY 2",
+		key, rel.sql.returning(), rel.sql.table())
 	if _, err := query(ctx, a.conn, cursor); err != nil {
 		return err
 	}
 	fetch := fmt.Sprintf("FETCH %d FROM admit", a.cfg.Limits().BatchMaxRows)
 	for {
-		rows, err := query(ctx, a.conn, fetch)
-		if err != nil {
-			return err
+		rows := a.conn.ExecParams(ctx, fetch, nil, nil, nil, readFormats).Read()
+		if rows.Err != nil {
+			return &failure{relNo: rel.no, err: rows.Err}
 		}
-		if len(rows) == 0 {
+		if len(rows.Rows) == 0 {
 			break
 		}
-		ch := &changes{rel: rel, keys: array{elem: oidText}, rows: make([]rowChange, len(rows))}
-		for i, r := range rows {
-			ch.rows[i] = rowChange{lsn: at, ordinal: ordinal, key: addKey(&ch.keys, r[0])}
-			copy(ch.rows[i].version[:], r[1])
+		ch := &changes{rel: rel, keys: array{elem: oidText}, rows: make([]rowChange, len(rows.Rows))}
+		for i, v := range rows.Rows {
+			r := &ch.rows[i]
+			*r = rowChange{lsn: at, ordinal: ordinal, key: addKey(&ch.keys, v[0])}
+			copy(r.version[:], v[6])
+			if err := r.read(v[1:6]); err != nil {
+				return err
+			}
 		}
-		read := call{statement: rel.sql.read, relNo: rel.no, expect: int64(len(rows)), params: [][]byte{ch.keys.param()},
-			binary: readFormats, onRow: ch.told(nil)}
-		if err := a.pipeline.run(ctx, []call{read, a.evaluation(ch)}); err != nil {
+		if err := a.pipeline.run(ctx, []call{a.evaluation(ch)}); err != nil {
 			return err
 		}
 		calls, err := a.settle(ctx, []*changes{ch}, at, numberBaseline)

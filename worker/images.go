@@ -5,16 +5,94 @@ import (
 	"strings"
 )
 
-// Statements that look, before rows are stored, at what of them will change. They take the parameters of the statement that stores and
-// return, for rows of which a declared column of some dependency changes: their number among the parameters, the old and the
+// Statements that look, before rows are stored, at what of them will change. They take the values of the rows as arrays, and return, for
+// rows of which a declared column of some dependency changes: their number among the parameters, the old and the
 // new image, and for each dependency of the relation whether it is concerned.
 
-// imaged is the looking statement of another one; nil when nothing depends on the relation.
-func (s *statements) imaged(of *statement, sql string) *statement {
-	if len(s.rel.impacts) == 0 {
-		return nil
+// look is one call of such a statement being made up.
+type look struct {
+	stmt   *statement
+	arrays []array
+	rows   []int32 // indexes into changes.rows
+}
+
+// looks returns the calls that look at rows about to be stored; none when nothing depends on their relation.
+func (ch *changes) looks(after *aftermath) (calls []call, err error) {
+	if len(ch.rel.impacts) == 0 || len(ch.rows) == 0 {
+		return nil, nil
 	}
-	return &statement{name: of.name + "_images", sql: sql}
+	var looks []*look
+	byKind := map[string]*look{}
+	in := reader{b: ch.images}
+	in.u8()
+	in.bytes(2 * int(in.u16()))
+	values := make([]column, len(ch.rel.columns))
+	kind := make([]byte, 1+len(values))
+	for i := range ch.rows {
+		kind[0] = in.u8()
+		in.bytes(len(ch.rows[i].version) + 4)
+		for j := range values {
+			values[j], kind[1+j] = column{}, 0
+			switch n := in.u32(); n {
+			case valueNull:
+				values[j].kind = colNull
+			case valueKept:
+				kind[1+j] = 1
+			default:
+				values[j].text = in.bytes(int(n))
+				in.u8()
+			}
+		}
+		if in.bad {
+			return nil, errMalformed
+		}
+		l := byKind[string(kind)]
+		if l == nil {
+			l = &look{stmt: ch.rel.sql.look(string(kind))}
+			byKind[string(kind)] = l
+			looks = append(looks, l)
+			for _, kept := range kind[1:] {
+				if kept == 0 {
+					l.arrays = append(l.arrays, array{elem: oidText})
+				}
+			}
+		}
+		l.rows = append(l.rows, int32(i))
+		at := 0
+		for j, kept := range kind[1:] {
+			if kept == 0 {
+				l.arrays[at].value(values[j])
+				at++
+			}
+		}
+	}
+	for _, l := range looks {
+		c := call{statement: l.stmt, relNo: ch.rel.no, expect: -1, onRow: after.changed(ch.rel, ch.rows, l.rows)}
+		for i := range l.arrays {
+			c.params = append(c.params, l.arrays[i].param())
+		}
+		calls = append(calls, c)
+	}
+	return calls, nil
+}
+
+// look is the statement for rows of a kind: how they are stored, and for each captured column whether it keeps its value.
+func (s *statements) look(kind string) *statement {
+	st := s.looks[kind]
+	if st == nil {
+		sql := ""
+		switch kind[0] {
+		case rowNew:
+			sql = s.insertImageSQL()
+		case rowAny:
+			sql = s.updateImageSQL("")
+		default:
+			sql = s.updateImageSQL(kind[1:])
+		}
+		st = s.named(fmt.Sprintf("look%d", len(s.looks)), sql)
+		s.looks[kind] = st
+	}
+	return st
 }
 
 // imageSQL is a row as impact functions see it: all captured columns by name.
@@ -28,18 +106,25 @@ func imageSQL(columns []captured, value func(i int) string) string {
 
 // values are expressions of the captured columns: of the new row u, or of the old row p where a column keeps its value.
 func (s *statements) values(kept string) (from string, value func(i int) string) {
-	from, given, columns := s.source(func(i int) bool { return kept != "" && kept[i] != 0 })
-	byAttnum := map[int16]string{}
-	for i, c := range columns {
-		byAttnum[c.attnum] = given[i]
+	var params, names []string
+	given := map[int]string{}
+	for i, c := range s.rel.columns {
+		if kept != "" && kept[i] != 0 {
+			continue
+		}
+		name := fmt.Sprintf("v%d", i)
+		params, names = append(params, fmt.Sprintf("$%d::text[]", len(params)+1)), append(names, name)
+		if c.storage != "text" {
+			name += "::" + c.storage
+		}
+		given[i] = "u." + name
 	}
-	from = strings.TrimSuffix(strings.Replace(from, ") AS u(", ") WITH ORDINALITY AS u(", 1), ")") + ", ord)"
+	from = fmt.Sprintf("unnest(%s) WITH ORDINALITY AS u(%s, ord)", strings.Join(params, ", "), strings.Join(names, ", "))
 	return from, func(i int) string {
-		c := s.rel.columns[i]
-		if v, ok := byAttnum[c.attnum]; ok {
+		if v, ok := given[i]; ok {
 			return v
 		}
-		return "p." + c.column()
+		return "p." + s.rel.columns[i].column()
 	}
 }
 

@@ -158,7 +158,7 @@ func (a *applier) evaluateAgain(ctx context.Context, all []*changes) error {
 	var calls []call
 	for _, ch := range all {
 		params := [][]byte{ch.keys.param()}
-		calls = append(calls, call{statement: ch.rel.sql.read, relNo: ch.rel.no, expect: -1, params: params, binary: readFormats, onRow: ch.told(nil)},
+		calls = append(calls, call{statement: ch.rel.sql.read, relNo: ch.rel.no, expect: -1, params: params, binary: readFormats, onRow: ch.readAgain()},
 			a.evaluation(ch))
 	}
 	if len(calls) == 0 {

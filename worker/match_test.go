@@ -283,23 +283,27 @@ func collect(t *testing.T, c *chunk, got map[string]netRow) {
 		for _, r := range ch.removals {
 			got[id(&ch.gone, r)] = netRow{version: trimVersion(string(r.version[:])), ordinal: r.ordinal}
 		}
-		for _, g := range ch.stores {
-			full := g.stmt == ch.rel.sql.upsert || g.stmt == ch.rel.sql.insert
-			keys, bodies := decodeArray(g.arrays[0].param()), decodeArray(g.arrays[1].param())
-			for i, at := range g.rows {
-				r := ch.rows[at]
-				if *keys[i] != string(ch.keys.buf[r.key.from:r.key.to]) {
-					t.Fatalf("row %s has the image of another", id(&ch.keys, r))
-				}
-				n := netRow{body: *bodies[i], version: trimVersion(string(r.version[:])), ordinal: r.ordinal, kept: !full}
-				if full {
-					n.big = *decodeArray(g.arrays[2].param())[i]
-				}
-				if stored := *decodeArray(g.arrays[len(g.arrays)-2].param())[i]; trimVersion(stored) != n.version {
-					t.Fatalf("row %s is stored with another version", id(&ch.keys, r))
-				}
-				got[id(&ch.keys, r)] = n
+		in := reader{b: ch.images}
+		in.u8()
+		in.bytes(2 * int(in.u16()))
+		for _, r := range ch.rows {
+			kind, version := in.u8(), trimVersion(string(in.bytes(16)))
+			in.u32()
+			key, _ := imageValue(&in)
+			n := netRow{version: trimVersion(string(r.version[:])), ordinal: r.ordinal, kept: kind == rowOld}
+			n.body, _ = imageValue(&in)
+			var kept bool
+			n.big, kept = imageValue(&in)
+			if key != string(ch.keys.buf[r.key.from:r.key.to]) || kept != n.kept {
+				t.Fatalf("row %s has the image of another", id(&ch.keys, r))
 			}
+			if version != n.version {
+				t.Fatalf("row %s is stored with another version", id(&ch.keys, r))
+			}
+			got[id(&ch.keys, r)] = n
+		}
+		if in.end() != nil {
+			t.Fatal("the images do not end where they should")
 		}
 	}
 	// The last operation is not a parameter: a kept or updated row and an inserted one are written alike.
@@ -321,24 +325,18 @@ func trimVersion(v string) string {
 	return v
 }
 
-func decodeArray(b []byte) []*string {
-	r := reader{b: b}
-	r.u32()
-	r.u32()
-	r.u32()
-	n := int(r.u32())
-	r.u32()
-	out := make([]*string, n)
-	for i := range out {
-		if size := r.u32(); size != 0xffffffff {
-			s := string(r.bytes(int(size)))
-			out[i] = &s
-		}
+// imageValue reads a value of an image, or that it is kept.
+func imageValue(in *reader) (text string, kept bool) {
+	n := in.u32()
+	if n == valueKept {
+		return "", true
 	}
-	if r.end() != nil {
-		panic("bad array")
+	b := in.bytes(int(n) + 1)
+	if len(b) == 0 || b[n] != 0 {
+		in.bad = true
+		return "", false
 	}
-	return out
+	return string(b[:n]), false
 }
 
 func TestManyPendingChangesOfOneRow(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"strconv"
@@ -22,17 +24,19 @@ type materializer struct {
 	interned  map[string]int64
 	schema    int64
 	returning map[int32]bool // relations of which deleted keys come back: a new row may have entries of an earlier life
+	widths    map[int32]byte // number of scopes that the newest row of a relation had
+	effects   *positions     // of a baseline
 	founded   bool           // some scope had its first effect since the last announcement
 }
 
 func newMaterializer(p *pipeline, returning map[int32]bool) *materializer {
-	return &materializer{pipeline: p, interned: map[string]int64{}, returning: returning}
+	return &materializer{pipeline: p, interned: map[string]int64{}, returning: returning, widths: map[int32]byte{}, effects: newPositions()}
 }
 
-// Result formats of what a storing statement tells, and of removals.
+// Result formats: of one binary column, of rowChange.read with a key before and a version after, of removals.
 var (
-	toldFormats    = []int16{0, 1, 1, 0, 1}
-	readFormats    = []int16{0, 1, 1, 0, 1, 0}
+	binaryColumn   = []int16{1}
+	readFormats    = []int16{0, 1, 1, 0, 1, 1, 0}
 	removedFormats = []int16{0, 1, 1}
 )
 
@@ -41,23 +45,23 @@ var (
 func (m *materializer) store(ctx context.Context, head []call, all []*changes, late relset, after *aftermath) error {
 	calls := head
 	for _, ch := range all {
-		for _, g := range ch.stores {
-			c := call{statement: g.stmt, relNo: ch.rel.no, expect: int64(len(g.rows))}
-			for i := range g.arrays {
-				c.params = append(c.params, g.arrays[i].param())
+		if len(ch.rows) > 0 {
+			looks, err := ch.looks(after)
+			if err != nil {
+				return err
 			}
-			if st := ch.rel.sql.images[g.stmt]; st != nil {
-				calls = append(calls, call{statement: st, relNo: ch.rel.no, expect: -1, params: c.params, onRow: after.changed(ch.rel, ch.rows, g.rows)})
+			wait := late.has(ch.rel.bit)
+			ch.images[0] = m.width(ch.rel, wait)
+			c := call{statement: ch.rel.sql.store, relNo: ch.rel.no, expect: 1, params: [][]byte{ch.images}}
+			if ch.rel.kind == kindSynced && !wait {
+				c.binary, c.onRow = binaryColumn, ch.told
 			}
-			if ch.rel.kind == kindSynced && !late.has(ch.rel.bit) {
-				c.binary, c.onRow = toldFormats, ch.told(g.rows)
-			}
-			calls = append(calls, c)
+			calls = append(append(calls, looks...), c)
 		}
 		if len(ch.removals) > 0 {
 			params := [][]byte{ch.gone.param()}
-			if st := ch.rel.sql.images[ch.rel.sql.remove]; st != nil {
-				calls = append(calls, call{statement: st, relNo: ch.rel.no, expect: -1, params: params, onRow: after.changed(ch.rel, ch.removals, nil)})
+			if len(ch.rel.impacts) > 0 {
+				calls = append(calls, call{statement: ch.rel.sql.gone, relNo: ch.rel.no, expect: -1, params: params, onRow: after.changed(ch.rel, ch.removals, nil)})
 			}
 			// A row that came and went in one transaction was never there.
 			calls = append(calls, call{statement: ch.rel.sql.remove, relNo: ch.rel.no, expect: -1,
@@ -73,6 +77,18 @@ func (m *materializer) store(ctx context.Context, head []call, all []*changes, l
 		return nil
 	}
 	return m.run(ctx, calls)
+}
+
+// width is how many scopes a new row will probably have: their numbers can then be written where they belong. One that is read again
+// before it has any must not seem to have some.
+func (m *materializer) width(rel *relation, readAgain bool) byte {
+	if rel.kind != kindSynced || readAgain {
+		return 0
+	}
+	if n, ok := m.widths[rel.no]; ok {
+		return n
+	}
+	return 1
 }
 
 // evaluation asks for the scopes of the stored rows.
@@ -106,29 +122,54 @@ type membership struct {
 	id  string
 }
 
-// told stores what a statement tells of rows. They come in the order of the parameters, or else are found by key.
-func (ch *changes) told(rows []int32) func([][]byte) error {
-	find := ch.finder(ch.rows, rows, &ch.keys)
+// told stores what _store_rows tells of the rows, in their order.
+func (ch *changes) told(v [][]byte) error {
+	in := reader{b: bytes.Clone(v[0])}
+	for i := range ch.rows {
+		r := &ch.rows[i]
+		bits := in.u8()
+		r.soft, r.blank = bits&1 != 0, bits&2 != 0
+		r.typed = in.bytes(int(in.u16()))
+		r.digest = in.bytes(sha256.Size)
+		r.old = nil
+		for range in.u16() {
+			r.old = append(r.old, int64(in.u64()))
+		}
+		copy(r.tid[:], in.bytes(tidSize))
+		if in.bad {
+			return errCount
+		}
+	}
+	return in.end()
+}
+
+// read takes the same from a row of a query.
+func (r *rowChange) read(v [][]byte) (err error) {
+	r.typed, r.soft, r.digest = bytes.Clone(v[0]), len(v[2]) == 1 && v[2][0] == 't', bytes.Clone(v[3])
+	copy(r.tid[:], v[4])
+	r.old, err = parseInt8Array(v[1])
+	return err
+}
+
+// readAgain takes rows of statements.read. They come in the order of the keys.
+func (ch *changes) readAgain() func([][]byte) error {
+	find := finder(ch.rows, &ch.keys)
 	return func(v [][]byte) error {
 		i, err := find(v[0])
 		if err != nil {
 			return err
 		}
+		ch.there = append(ch.there, i)
 		r := &ch.rows[i]
-		if ch.reread {
-			ch.there = append(ch.there, i)
+		if r.impacted {
+			copy(r.version[:], v[6])
 		}
-		r.typed, r.soft, r.digest = bytes.Clone(v[1]), len(v[3]) == 1 && v[3][0] == 't', bytes.Clone(v[4])
-		if len(v) > 5 && r.impacted {
-			copy(r.version[:], v[5])
-		}
-		r.old, err = parseInt8Array(v[2])
-		return err
+		return r.read(v[1:6])
 	}
 }
 
 func (ch *changes) removed() func([][]byte) error {
-	find := ch.finder(ch.removals, nil, &ch.gone)
+	find := finder(ch.removals, &ch.gone)
 	return func(v [][]byte) error {
 		i, err := find(v[0])
 		if err != nil {
@@ -141,33 +182,21 @@ func (ch *changes) removed() func([][]byte) error {
 	}
 }
 
-// finder finds rows by their key text: the next one, usually. order nil: all rows in their order.
-func (ch *changes) finder(rows []rowChange, order []int32, keys *array) func(key []byte) (int32, error) {
+// finder finds rows by their key text: the next one, usually.
+func finder(rows []rowChange, keys *array) func(key []byte) (int32, error) {
 	next := 0
 	var byKey map[string]int32
-	at := func(i int) int32 {
-		if order == nil {
-			return int32(i)
-		}
-		return order[i]
-	}
-	n := len(rows)
-	if order != nil {
-		n = len(order)
-	}
 	return func(key []byte) (int32, error) {
-		if next < n {
-			i := at(next)
-			if k := rows[i].key; bytes.Equal(keys.buf[k.from:k.to], key) {
+		if next < len(rows) {
+			if k := rows[next].key; bytes.Equal(keys.buf[k.from:k.to], key) {
 				next++
-				return i, nil
+				return int32(next - 1), nil
 			}
 		}
 		if byKey == nil {
-			byKey = make(map[string]int32, n)
-			for i := range n {
-				k := rows[at(i)].key
-				byKey[string(keys.buf[k.from:k.to])] = at(i)
+			byKey = make(map[string]int32, len(rows))
+			for i := range rows {
+				byKey[string(keys.buf[rows[i].key.from:rows[i].key.to])] = int32(i)
 			}
 		}
 		i, ok := byKey[string(key)]
@@ -216,33 +245,6 @@ func (m *materializer) intern(ctx context.Context, all []*changes, high pglogrep
 	return nil
 }
 
-// entryArrays are the parameters of stEntries and stLeave.
-type entryArrays struct {
-	scope, lsn, event, rel, effect, state, key, version, digest array
-}
-
-func newEntryArrays() *entryArrays {
-	return &entryArrays{
-		scope: array{elem: oidInt8}, lsn: array{elem: oidPgLSN}, event: array{elem: oidInt8}, rel: array{elem: oidInt4},
-		effect: array{elem: oidInt4}, state: array{elem: oidChar}, key: array{elem: oidBytea}, version: array{elem: oidText},
-		digest: array{elem: oidBytea},
-	}
-}
-
-func (e *entryArrays) add(scope int64, rel *relation, r *rowChange, effect int32, state byte) {
-	e.scope.u64(uint64(scope))
-	e.lsn.u64(uint64(r.lsn))
-	e.event.u64(uint64(r.ordinal))
-	e.rel.u32(uint32(rel.no))
-	e.effect.u32(uint32(effect))
-	e.key.text(r.typed)
-	e.version.text(r.version[:])
-	if state != entryLeft {
-		e.state.char(state)
-		e.digest.text(r.digest)
-	}
-}
-
 // entry is one row in one scope.
 type entry struct {
 	scope  int64
@@ -256,6 +258,22 @@ type entry struct {
 // for the writer and for all who will read the scope.
 func (e entry) compare(o entry) int {
 	return cmp.Or(cmp.Compare(e.scope, o.scope), cmp.Compare(e.rel.no, o.rel.no), bytes.Compare(e.row.typed, o.row.typed))
+}
+
+// append adds the entry as _store_entries takes it.
+func (e *entry) append(b []byte) []byte {
+	be := binary.BigEndian
+	b = be.AppendUint64(b, uint64(e.scope))
+	b = be.AppendUint64(b, uint64(e.row.lsn))
+	b = be.AppendUint64(b, uint64(e.row.ordinal))
+	b = be.AppendUint32(b, uint32(e.rel.no))
+	b = be.AppendUint32(b, uint32(e.effect))
+	b = be.AppendUint16(append(b, e.state), uint16(len(e.row.typed)))
+	b = append(append(b, e.row.typed...), e.row.version[:]...)
+	if e.state != entryLeft {
+		b = append(b, e.row.digest...)
+	}
+	return b
 }
 
 // States of an entry.
@@ -277,9 +295,7 @@ const (
 
 // entries returns the calls that bring entries up to date, and the scopes that they touch.
 func (m *materializer) entries(all []*changes, high pglogrepl.LSN, numbers numbering) (calls []call, touched []int64) {
-	set, fresh, leave := newEntryArrays(), newEntryArrays(), newEntryArrays()
 	var entries []entry
-	effects := map[int64]int32{} // of a baseline
 	baseline := numbers == numberBaseline
 	seen := map[int64]struct{}{}
 	touch := func(scope int64) {
@@ -289,8 +305,7 @@ func (m *materializer) entries(all []*changes, high pglogrepl.LSN, numbers numbe
 		}
 	}
 	for _, ch := range all {
-		keys, lists := array{elem: oidText}, array{elem: oidText}
-		var list []byte
+		var lists []byte
 		for i := range ch.rows {
 			r := &ch.rows[i]
 			slices.Sort(r.now)
@@ -309,13 +324,12 @@ func (m *materializer) entries(all []*changes, high pglogrepl.LSN, numbers numbe
 				}
 				effect := int32(0)
 				if baseline {
-					effect = effects[scope]
-					effects[scope]++
+					effect = m.effects.take(scope)
 				}
 				entries = append(entries, entry{scope: scope, rel: ch.rel, row: r, effect: effect, state: state})
 				touch(scope)
 			}
-			if slices.Equal(r.old, r.now) {
+			if slices.Equal(r.old, r.now) && !r.blank {
 				continue
 			}
 			for _, scope := range r.old {
@@ -324,12 +338,11 @@ func (m *materializer) entries(all []*changes, high pglogrepl.LSN, numbers numbe
 					touch(scope)
 				}
 			}
-			keys.text(ch.keys.buf[r.key.from:r.key.to])
-			list = appendList(list[:0], r.now)
-			lists.text(list)
+			lists = appendScopes(lists, r)
+			m.widths[ch.rel.no] = byte(min(len(r.now), 255))
 		}
-		if keys.n > 0 {
-			calls = append(calls, call{statement: ch.rel.sql.scopes, relNo: ch.rel.no, expect: int64(keys.n), params: [][]byte{keys.param(), lists.param()}})
+		if len(lists) > 0 {
+			calls = append(calls, call{statement: ch.rel.sql.scopes, relNo: ch.rel.no, expect: 1, params: [][]byte{lists}})
 		}
 		for i := range ch.removals {
 			r := &ch.removals[i]
@@ -343,34 +356,21 @@ func (m *materializer) entries(all []*changes, high pglogrepl.LSN, numbers numbe
 		number(entries)
 	}
 	slices.SortFunc(entries, entry.compare)
+	var set, fresh []byte
 	for i := range entries {
-		e, to := &entries[i], set
-		switch {
-		case e.state == entryLeft:
-			to = leave
-		case e.row.fresh && !m.returning[e.rel.no]:
-			to = fresh
+		e := &entries[i]
+		if e.state != entryLeft && (baseline || (e.row.fresh && !m.returning[e.rel.no])) {
+			fresh = e.append(fresh)
+		} else {
+			set = e.append(set)
 		}
-		to.add(e.scope, e.rel, e.row, e.effect, e.state)
 	}
 	schema := u64Param(uint64(m.schema))
-	write := func(st *statement, e *entryArrays) {
-		if e.scope.n > 0 {
-			calls = append(calls, call{statement: st, expect: int64(e.scope.n), params: [][]byte{
-				e.scope.param(), e.lsn.param(), e.event.param(), e.rel.param(), e.effect.param(), e.state.param(), e.key.param(),
-				e.version.param(), e.digest.param(), schema}})
-		}
+	if len(set) > 0 {
+		calls = append(calls, call{statement: stEntries, expect: 1, params: [][]byte{schema, set}})
 	}
-	if baseline {
-		write(stBaseline, set)
-	} else {
-		write(stEntries, set)
-	}
-	write(stFresh, fresh)
-	if leave.scope.n > 0 {
-		calls = append(calls, call{statement: stLeave, expect: int64(leave.scope.n), params: [][]byte{
-			leave.scope.param(), leave.lsn.param(), leave.event.param(), leave.rel.param(), leave.effect.param(), leave.key.param(),
-			leave.version.param(), schema}})
+	if len(fresh) > 0 {
+		calls = append(calls, call{statement: stNew, expect: 1, params: [][]byte{schema, fresh}})
 	}
 	if len(touched) > 0 {
 		scopes := array{elem: oidInt8}
@@ -397,16 +397,13 @@ func number(entries []entry) {
 	}
 }
 
-// appendList writes an array literal of int8.
-func appendList(b []byte, list []int64) []byte {
-	b = append(b, '{')
-	for i, n := range list {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = strconv.AppendInt(b, n, 10)
+// appendScopes adds a row's scopes as _store_scopes takes them.
+func appendScopes(b []byte, r *rowChange) []byte {
+	b = binary.BigEndian.AppendUint16(append(b, r.tid[:]...), uint16(len(r.now)))
+	for _, scope := range r.now {
+		b = binary.BigEndian.AppendUint64(b, uint64(scope))
 	}
-	return append(b, '}')
+	return b
 }
 
 // parseInt8Array reads an int8[] in binary format; most rows have none.

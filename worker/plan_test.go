@@ -206,8 +206,8 @@ func TestActivationsGetABatchOfTheirOwn(t *testing.T) {
 	next.generation = 3
 	second.done <- next
 	third := <-works
-	if got := third.changes[0].stores[0].stmt; got != next.byNo[1].sql.insert {
-		t.Errorf("later transactions use %s", got.name)
+	if got := third.changes[0].rel; got != next.byNo[1] {
+		t.Errorf("later transactions use %s", got.sql.store.name)
 	}
 	if err := <-done; err != nil {
 		t.Fatal(err)

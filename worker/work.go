@@ -1,6 +1,8 @@
 package worker
 
 import (
+	"encoding/binary"
+
 	"github.com/jackc/pglogrepl"
 )
 
@@ -24,8 +26,8 @@ type work struct {
 // changes are the net changes of one relation.
 type changes struct {
 	rel      *relation
-	stores   []*group
-	keys     array // of the stored rows, in the order of rows
+	images   []byte // of the stored rows, as _store_rows takes them
+	keys     array  // of the stored rows, in the order of rows
 	rows     []rowChange
 	gone     array // keys of the removed rows, in the order of removals
 	removals []rowChange
@@ -44,20 +46,17 @@ type rowChange struct {
 	impacted bool
 	fresh    bool // the row was not there before its transaction
 	soft     bool
+	blank    bool   // its projection has a placeholder for its scopes
 	typed    []byte // key as octets; nil: the row is not there
 	digest   []byte
-	old      []int64 // scopes that hold the row so far, ascending
-	now      []int64 // scopes that hold it from here on, ascending
+	tid      [tidSize]byte // where it is in its projection
+	old      []int64       // scopes that hold the row so far, ascending
+	now      []int64       // scopes that hold it from here on, ascending
 }
 
 type span struct{ from, to int }
 
-// group collects the parameters of one statement that stores rows.
-type group struct {
-	stmt   *statement
-	arrays []array
-	rows   []int32 // indexes into changes.rows
-}
+const tidSize = 6
 
 // chunk gathers rows of an indexed batch.
 type chunk struct {
@@ -83,7 +82,7 @@ func newChunk(x *indexer, b *batch) *chunk {
 func (c *chunk) of(rel *relation) *changes {
 	ch := c.byRel[rel]
 	if ch == nil {
-		ch = &changes{rel: rel, keys: array{elem: oidText}, gone: array{elem: oidText}}
+		ch = &changes{rel: rel, images: rel.imageHeader(), keys: array{elem: oidText}, gone: array{elem: oidText}}
 		c.byRel[rel] = ch
 		c.changes = append(c.changes, ch)
 	}
@@ -141,7 +140,7 @@ func (c *chunk) add(r *rowRef) error {
 	row.key = addKey(&to.keys, f.key)
 	row.fresh = r.fresh() && t.commitLSN > c.x.careful
 	to.rows = append(to.rows, row)
-	c.store(to, f, row.fresh)
+	to.images = c.appendImage(to.images, f, row.fresh)
 	return nil
 }
 
@@ -205,42 +204,45 @@ func (c *chunk) image(t *txn, r *rowRef, bound *binding, tuple []column, f fence
 	return nil
 }
 
-// store adds the completed image of the newest row to the statement that writes it.
-func (c *chunk) store(to *changes, f fence, fresh bool) {
-	rel := to.rel
-	st := rel.sql.upsert
+// Kinds of a stored row, and what stands in place of a length.
+const (
+	rowNew    = 'n'
+	rowAny    = 'a'
+	rowOld    = 'o' // some columns keep their value
+	valueNull = 0xffffffff
+	valueKept = 0xfffffffe
+)
+
+// imageHeader begins the parameter of _store_rows. The first octet is set when it is sent.
+func (r *relation) imageHeader() []byte {
+	b := binary.BigEndian.AppendUint16([]byte{0}, uint16(len(r.columns)))
+	for _, c := range r.columns {
+		b = binary.BigEndian.AppendUint16(b, uint16(c.attnum))
+	}
+	return b
+}
+
+// appendImage adds the completed image of a row.
+func (c *chunk) appendImage(b []byte, f fence, fresh bool) []byte {
+	kind := byte(rowAny)
 	switch {
 	case len(c.kept) > 0:
-		st = rel.sql.update(string(c.kept))
+		kind = rowOld
 	case fresh: // nothing to look for: cheaper
-		st = rel.sql.insert
+		kind = rowNew
 	}
-	var g *group
-	for _, have := range to.stores {
-		if have.stmt == st {
-			g = have
-			break
-		}
-	}
-	if g == nil {
-		g = &group{stmt: st}
-		for i := range rel.columns {
-			if len(c.kept) == 0 || c.kept[i] == 0 {
-				g.arrays = append(g.arrays, array{elem: oidText})
-			}
-		}
-		g.arrays = append(g.arrays, array{elem: oidText}, array{elem: oidXID})
-		to.stores = append(to.stores, g)
-	}
-	g.rows = append(g.rows, int32(len(to.rows)-1))
-	at := 0
+	b = append(append(b, kind), f.version...)
+	b = binary.BigEndian.AppendUint32(b, f.xid)
 	for i, v := range c.images {
-		if len(c.kept) > 0 && c.kept[i] != 0 {
-			continue
+		switch {
+		case len(c.kept) > 0 && c.kept[i] != 0:
+			b = binary.BigEndian.AppendUint32(b, valueKept)
+		case v.kind == colNull:
+			b = binary.BigEndian.AppendUint32(b, valueNull)
+		default:
+			b = binary.BigEndian.AppendUint32(b, uint32(len(v.text)))
+			b = append(append(b, v.text...), 0)
 		}
-		g.arrays[at].value(v)
-		at++
 	}
-	g.arrays[at].text(f.version)
-	g.arrays[at+1].u32(f.xid)
+	return b
 }

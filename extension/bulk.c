@@ -1,0 +1,176 @@
+/*
+ * bulk.c
+ *		Many rows into one table of the extension, without an executor's work for each.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+#include "bulk.h"
+#include "compat.h"
+
+Bulk *
+bulk_open(Oid table)
+{
+	Bulk	   *bulk = palloc0(sizeof(Bulk));
+
+	bulk->rel = table_open(table, RowExclusiveLock);
+	/* not reference-counted: each slot would pin it */
+	bulk->desc = CreateTupleDescCopyConstr(RelationGetDescr(bulk->rel));
+	bulk->estate = CreateExecutorState();
+	bulk->info = makeNode(ResultRelInfo);
+	InitResultRelInfo(bulk->info, bulk->rel, 0, NULL, 0);
+	ExecOpenIndices(bulk->info, false);
+	bulk->context = CurrentMemoryContext;
+	bulk->rows = AllocSetContextCreate(CurrentMemoryContext, "synchro rows", ALLOCSET_DEFAULT_SIZES);
+	return bulk;
+}
+
+void
+bulk_close(Bulk *bulk)
+{
+	Assert(bulk->waiting == 0);
+	if (bulk->scan)
+		index_endscan(bulk->scan);
+	if (bulk->found)
+		ExecDropSingleTupleTableSlot(bulk->found);
+	if (bulk->changed)
+		ExecDropSingleTupleTableSlot(bulk->changed);
+	for (int i = 0; i < bulk->nslots; i++)
+		ExecDropSingleTupleTableSlot(bulk->slots[i]);
+	ExecCloseIndices(bulk->info);
+	FreeExecutorState(bulk->estate);
+	table_close(bulk->rel, NoLock);
+}
+
+/* A slot that outlives the rows. */
+static TupleTableSlot *
+make_slot(Bulk *bulk, bool reads)
+{
+	MemoryContext caller = MemoryContextSwitchTo(bulk->context);
+	TupleTableSlot *slot = reads ? table_slot_create(bulk->rel, NULL) : MakeSingleTupleTableSlot(bulk->desc, &TTSOpsHeapTuple);
+
+	MemoryContextSwitchTo(caller);
+	return slot;
+}
+
+TupleTableSlot *
+bulk_slot(Bulk *bulk)
+{
+	Assert(bulk->waiting < BULK_ROWS);
+	if (bulk->waiting == bulk->nslots)
+		bulk->slots[bulk->nslots++] = make_slot(bulk, false);
+	return ExecClearTuple(bulk->slots[bulk->waiting]);
+}
+
+void
+bulk_insert(Bulk *bulk)
+{
+	ExecStoreVirtualTuple(bulk->slots[bulk->waiting++]);
+}
+
+int
+bulk_flush(Bulk *bulk)
+{
+	int			n = bulk->waiting;
+	MemoryContext caller = MemoryContextSwitchTo(bulk->rows);
+
+	CHECK_FOR_INTERRUPTS();
+	if (n > 0)
+		table_multi_insert(bulk->rel, bulk->slots, n, GetCurrentCommandId(true), 0, NULL);
+	for (int i = 0; i < n; i++)
+	{
+		list_free(syn_insert_index_tuples(bulk->info, bulk->slots[i], bulk->estate, false, false));
+		ResetPerTupleExprContext(bulk->estate);
+	}
+	MemoryContextSwitchTo(caller);
+	MemoryContextReset(bulk->rows);
+	bulk->waiting = 0;
+	return n;
+}
+
+/* Searches by the primary key. */
+static void
+open_search(Bulk *bulk)
+{
+	MemoryContext caller = MemoryContextSwitchTo(bulk->context);
+	int			nkeys;
+
+	for (int i = 0; i < bulk->info->ri_NumIndices; i++)
+		if (bulk->info->ri_IndexRelationDescs[i]->rd_index->indisprimary)
+			bulk->key_index = bulk->info->ri_IndexRelationDescs[i];
+	if (bulk->key_index == NULL)
+		elog(ERROR, "table %s has no primary key", RelationGetRelationName(bulk->rel));
+	nkeys = IndexRelationGetNumberOfKeyAttributes(bulk->key_index);
+	for (int i = 0; i < nkeys; i++)
+	{
+		Oid			type = bulk->key_index->rd_opcintype[i];
+		Oid			equal = get_opfamily_member(bulk->key_index->rd_opfamily[i], type, type, BTEqualStrategyNumber);
+
+		ScanKeyInit(&bulk->keys[i], i + 1, BTEqualStrategyNumber, get_opcode(equal), (Datum) 0);
+		bulk->keys[i].sk_collation = bulk->key_index->rd_indcollation[i];
+	}
+	bulk->scan = syn_index_beginscan(bulk->rel, bulk->key_index, GetActiveSnapshot(), nkeys);
+	if (bulk->found == NULL)
+		bulk->found = make_slot(bulk, true);
+	MemoryContextSwitchTo(caller);
+}
+
+bool
+bulk_find(Bulk *bulk, const Datum *key)
+{
+	MemoryContext caller;
+	bool		found;
+
+	if (bulk->scan == NULL)
+		open_search(bulk);
+	for (int i = 0; i < bulk->scan->numberOfKeys; i++)
+		bulk->keys[i].sk_argument = key[i];
+	caller = MemoryContextSwitchTo(bulk->context);	/* a scan remembers things when it first needs to */
+	index_rescan(bulk->scan, bulk->keys, bulk->scan->numberOfKeys, NULL, 0);
+	found = index_getnext_slot(bulk->scan, ForwardScanDirection, bulk->found);
+	MemoryContextSwitchTo(caller);
+	return found;
+}
+
+bool
+bulk_fetch(Bulk *bulk, ItemPointer tid)
+{
+	if (bulk->found == NULL)
+		bulk->found = make_slot(bulk, true);
+	return table_tuple_fetch_row_version(bulk->rel, tid, GetActiveSnapshot(), bulk->found);
+}
+
+TupleTableSlot *
+bulk_changed(Bulk *bulk)
+{
+	if (bulk->changed == NULL)
+		bulk->changed = make_slot(bulk, false);
+	slot_getallattrs(bulk->found);
+	ExecClearTuple(bulk->changed);
+	memcpy(bulk->changed->tts_values, bulk->found->tts_values, sizeof(Datum) * bulk->desc->natts);
+	memcpy(bulk->changed->tts_isnull, bulk->found->tts_isnull, sizeof(bool) * bulk->desc->natts);
+	return bulk->changed;
+}
+
+void
+bulk_update(Bulk *bulk, ItemPointer tid)
+{
+	SynUpdateIndexes indexes;
+
+	ExecStoreVirtualTuple(bulk->changed);
+	simple_table_tuple_update(bulk->rel, &bulk->found->tts_tid, bulk->changed, GetActiveSnapshot(), &indexes);
+	if (syn_updates_indexes(indexes))
+		list_free(syn_insert_index_tuples(bulk->info, bulk->changed, bulk->estate, true, syn_updates_summaries(indexes)));
+	ResetPerTupleExprContext(bulk->estate);
+	*tid = bulk->changed->tts_tid;
+	ExecClearTuple(bulk->found);
+}
