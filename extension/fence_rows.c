@@ -44,7 +44,8 @@ fence_write_tombstone(int rel_no, const char *key, const char *version)
 
 	run(&plan,
 		"INSERT INTO synchro.tombstone (rel_no, key, server_version) VALUES ($1, $2, $3) "
-		"ON CONFLICT (rel_no, key) DO UPDATE SET server_version = EXCLUDED.server_version",
+		"ON CONFLICT (rel_no, key) DO UPDATE SET server_version = EXCLUDED.server_version, "
+		"deleted_at = EXCLUDED.deleted_at",
 		lengthof(types), types, values);
 }
 

@@ -21,6 +21,7 @@
 #include "utils/pg_lsn.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+#include "utils/timestamp.h"
 
 #include "compat.h"
 #include "errcodes.h"
@@ -125,6 +126,7 @@ message_emit(char type, StringInfo message, bool transactional)
 PG_FUNCTION_INFO_V1(synchro_emit_activation);
 PG_FUNCTION_INFO_V1(synchro_emit_push);
 PG_FUNCTION_INFO_V1(synchro_emit_marker);
+PG_FUNCTION_INFO_V1(synchro_emit_compaction);
 PG_FUNCTION_INFO_V1(synchro_secret_key_changed);
 
 /* _emit_activation(generation bigint) void */
@@ -173,6 +175,26 @@ synchro_emit_marker(PG_FUNCTION_ARGS)
 	start = ProcLastRecPtr;
 	XLogFlush(end);
 	PG_RETURN_LSN(start);
+}
+
+/*
+ * _emit_compaction(stale_before timestamptz, batch_size int) bigint: asks the worker for a compaction, outside of the transaction and
+ * flushed like a marker. Returns the number that its answer in synchro.compaction bears.
+ */
+Datum
+synchro_emit_compaction(PG_FUNCTION_ARGS)
+{
+	StringInfoData message;
+	int64		request;
+
+	PreventCommandDuringRecovery("synchro._emit_compaction()");
+	syn_random(&request, sizeof(request));
+	message_begin(&message);
+	pq_sendint64(&message, request);
+	pq_sendint64(&message, PG_GETARG_TIMESTAMPTZ(0));
+	pq_sendint32(&message, PG_GETARG_INT32(1));
+	XLogFlush(message_emit(MESSAGE_COMPACTION, &message, false));
+	PG_RETURN_INT64(request);
 }
 
 /* Trigger of secret_key: every backend reads the keys again. */

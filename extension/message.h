@@ -15,6 +15,7 @@
 #define MESSAGE_PUSH 'P'
 #define MESSAGE_MARKER 'M'
 #define MESSAGE_DRIFT 'D'
+#define MESSAGE_COMPACTION 'C'
 
 #define MESSAGE_HEADER 17		/* type and MAC */
 

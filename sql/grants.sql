@@ -77,6 +77,9 @@ GRANT EXECUTE ON FUNCTION
   synchro.synchro_register_assignment_function(text, int), synchro.synchro_unregister_assignment_function(),
   synchro.synchro_retry_capture() TO synchro_operator;
 
+-- Operators decide about retention.
+GRANT EXECUTE ON FUNCTION synchro.synchro_compact(interval, int) TO synchro_operator;
+
 -- The worker reads the registry and writes capture state and projections.
 GRANT USAGE ON SCHEMA synchro_data TO synchro_worker;
 GRANT SELECT ON synchro.relation, synchro.captured_column, synchro.manifest, synchro.manifest_field, synchro.registry_generation,
@@ -90,6 +93,8 @@ GRANT EXECUTE ON FUNCTION synchro._row_digest(int, bigint, record, text), synchr
   synchro._stream_identity(), synchro._fence_key(), synchro._ensure_publication() TO synchro_worker;
 GRANT EXECUTE ON FUNCTION synchro._evaluate_membership(int, bigint, text[]), synchro._evaluate_impact(bigint, int, int, jsonb[], jsonb[]),
   synchro._drop_expired_rebuilds(int) TO synchro_worker;
+GRANT SELECT, INSERT, DELETE ON synchro.compaction TO synchro_worker;
+GRANT EXECUTE ON FUNCTION synchro._expire_clients(timestamptz), synchro._compact_scopes(bigint, int), synchro._tidy(timestamptz, int) TO synchro_worker;
 GRANT EXECUTE ON FUNCTION synchro._baseline(int, bigint), synchro._remove_triggers(oid) TO synchro_worker;
 GRANT EXECUTE ON FUNCTION synchro._drift() TO synchro_worker;
 GRANT EXECUTE ON FUNCTION synchro._store_rows(int, bigint, smallint, smallint, bytea), synchro._store_scopes(int, bytea),

@@ -10,7 +10,8 @@ CREATE VIEW synchro.scope_resume AS
 CREATE VIEW synchro.client_checkpoint AS
   SELECT a.client_no, a.scope_id, coalesce(a.ack_lsn, '0/0') AS ack_lsn,
          CASE a.ack_kind WHEN 'generation_start' THEN -1 WHEN 'effect' THEN a.ack_event ELSE 9223372036854775807 END AS ack_event,
-         CASE a.ack_kind WHEN 'generation_start' THEN -1 WHEN 'effect' THEN a.ack_effect ELSE 2147483647 END AS ack_effect
+         CASE a.ack_kind WHEN 'generation_start' THEN -1 WHEN 'effect' THEN a.ack_effect ELSE 2147483647 END AS ack_effect,
+         a.assigned
   FROM synchro.client_scope a;
 
 -- The tables of manifests: their ids, key, and where their rows are: column key_column, of key_type, of synchro_data.projection.

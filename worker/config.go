@@ -15,6 +15,7 @@ type Config struct {
 	// Wake ticks when there is something to look at before the next timer: a registration, a compaction request, new
 	// limits. Ticks are coalesced. May be nil.
 	TempDir string                   // for transactions that do not fit into memory; empty: the system's
+	Failed  func(error)              // told of failures that do not end the worker; may be nil
 	Fail    func(point string) error // for tests: an error makes the core fail at a named point; may be nil
 }
 

@@ -14,6 +14,7 @@ const (
 	typePush       = 'P'
 	typeMarker     = 'M'
 	typeDrift      = 'D'
+	typeCompaction = 'C'
 )
 
 const macSize = 16

@@ -104,6 +104,7 @@ type receiver struct {
 	dir     string        // for spool files
 	idle    func(pglogrepl.LSN)
 	reply   func()
+	compact func(compactionRequest)
 	auth    authenticator
 	ignored int64           // markers without a valid MAC since the last commit
 	open    *txn            // between B and C
@@ -289,9 +290,17 @@ func (r *receiver) marker(ctx context.Context, body []byte) error {
 		return err
 	}
 	// Everybody can emit one, and each ends a batch.
-	if typ, _, ok := r.auth.open(0, m.content); !ok || typ != typeMarker {
+	typ, content, ok := r.auth.open(0, m.content)
+	if !ok || (typ != typeMarker && typ != typeCompaction) {
 		r.ignored++
 		return nil
+	}
+	if typ == typeCompaction {
+		req, err := parseCompaction(content, m.lsn)
+		if err != nil {
+			return err
+		}
+		r.compact(req)
 	}
 	return r.queue.push(ctx, item{marker: m.lsn})
 }

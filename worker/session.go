@@ -173,6 +173,8 @@ func (s *session) flow(ctx context.Context, reg *registry, keys []macKey) error 
 		idle:  func(lsn pglogrepl.LSN) { s.ledger.keepalive(lsn, q.pushed()) },
 		reply: func() { tick(s.replyNow) },
 	}
+	m := newCompactor(s)
+	r.compact = m.ask
 	p := &planner{
 		x:     newIndexer(reg, keys, [2]uint64{binary.LittleEndian.Uint64(seed[:]), binary.LittleEndian.Uint64(seed[8:])}, s.single),
 		queue: q, works: works, limits: s.cfg.Limits, single: s.single, skip: s.state.endLSN,
@@ -190,6 +192,7 @@ func (s *session) flow(ctx context.Context, reg *registry, keys []macKey) error 
 	c.start(func() error { return p.run(ctx) })
 	c.start(func() error { return a.run(ctx) })
 	c.start(func() error { return k.run(ctx) })
+	c.start(func() error { return m.run(ctx) })
 	c.start(func() error { return s.news.run(ctx, s.voice) })
 	c.start(func() error { return s.answer(ctx) })
 	return c.wait()

@@ -37,6 +37,6 @@ BEGIN
   IF array_position(v_parts, NULL) IS NOT NULL OR cardinality(v_done) <> cardinality(p_entries) THEN
     PERFORM synchro._raise('sync_integrity_failure');
   END IF;
-  RETURN (SELECT string_agg(p.change, ',' ORDER BY p.n) FROM unnest(v_done, v_parts) p (n, change));
+  RETURN coalesce((SELECT string_agg(p.change, ',' ORDER BY p.n) FROM unnest(v_done, v_parts) p (n, change)), '');
 END
 $fn$;

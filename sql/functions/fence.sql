@@ -49,6 +49,11 @@ AS 'MODULE_PATHNAME', 'synchro_emit_marker';
 COMMENT ON FUNCTION synchro._emit_marker() IS
   'Message M, flushed and outside of the transaction. Returns the LSN to wait for with _await_progress.';
 
+CREATE FUNCTION synchro._emit_compaction(p_stale_before timestamptz, p_batch_size int) RETURNS bigint LANGUAGE c VOLATILE STRICT
+AS 'MODULE_PATHNAME', 'synchro_emit_compaction';
+COMMENT ON FUNCTION synchro._emit_compaction(timestamptz, int) IS
+  'Message C, flushed and outside of the transaction: asks the worker for a compaction. Returns the number of the request.';
+
 CREATE FUNCTION synchro._await_progress(p_lsn pg_lsn, p_timeout_ms int) RETURNS boolean LANGUAGE c VOLATILE STRICT
 AS 'MODULE_PATHNAME', 'synchro_await_progress';
 COMMENT ON FUNCTION synchro._await_progress(pg_lsn, int) IS

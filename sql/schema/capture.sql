@@ -63,6 +63,20 @@ CREATE TABLE synchro.scope_entry (
   PRIMARY KEY (scope_no, rel_no, key)
 ) WITH (fillfactor = 90);
 CREATE INDEX scope_entry_position ON synchro.scope_entry (scope_no, commit_lsn, event_ordinal, effect_ordinal);
+-- What compaction may delete.
+CREATE INDEX scope_entry_left ON synchro.scope_entry (scope_no, commit_lsn, event_ordinal, effect_ordinal) WHERE state = 'x';
+
+-- Compactions that the worker has finished; the last ones are kept.
+CREATE TABLE synchro.compaction (
+  compaction_no   bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  request         bigint UNIQUE,           -- number of the call that asked for it; NULL: it was due
+  stale_before    timestamptz NOT NULL,    -- clients without an acknowledgement since were expired
+  finished_at     timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
+  failure         text,                    -- SQLSTATE of a requested one that failed
+  expired_clients bigint NOT NULL DEFAULT 0,
+  deleted_entries bigint NOT NULL DEFAULT 0,
+  deleted_other   bigint NOT NULL DEFAULT 0 -- rows of rebuilds, tombstones, digests, checkpoints
+);
 
 -- Scopes that a Class 3 manifest rematerialized.
 CREATE TABLE synchro.manifest_affected_scope (

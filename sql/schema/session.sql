@@ -25,6 +25,8 @@ CREATE TABLE synchro.client_scope (
   ack_effect   int,
   PRIMARY KEY (client_no, scope_id)
 ) WITH (fillfactor = 70);
+-- Whose acknowledgements compaction of a scope waits for.
+CREATE INDEX client_scope_assigned ON synchro.client_scope (scope_id, client_no) WHERE assigned;
 
 CREATE TABLE synchro.push_batch (
   client_no   bigint NOT NULL REFERENCES synchro.client,
@@ -65,6 +67,7 @@ CREATE TABLE synchro.tombstone (
   rel_no         int NOT NULL,
   key            text COLLATE "C" NOT NULL,
   server_version text COLLATE "C" NOT NULL,
+  deleted_at     timestamptz NOT NULL DEFAULT pg_catalog.now(),
   PRIMARY KEY (rel_no, key)
 );
 
@@ -106,8 +109,10 @@ CREATE TABLE synchro.rebuild_session (
   expires_at        timestamptz NOT NULL,
   rebuild_key       text NOT NULL,          -- ids of the keys that sign its tokens: a rotation changes no page
   cursor_key        text NOT NULL,
+  completed         boolean NOT NULL DEFAULT false,  -- its last page was served: it pins nothing any more
   PRIMARY KEY (client_no, rebuild_id)
 );
+CREATE INDEX rebuild_session_pin ON synchro.rebuild_session (scope_id) WHERE NOT completed;
 CREATE INDEX rebuild_session_expiry ON synchro.rebuild_session (expires_at);
 CREATE INDEX rebuild_session_stage ON synchro.rebuild_session (stage_no);
 

@@ -121,6 +121,7 @@ func (s *session) runOnce(ctx context.Context, settings settings) error {
 		Publication: settings.publication,
 		Limits:      func() worker.Limits { return *s.limits.Load() },
 		Wake:        s.wake,
+		Failed:      s.status.failure,
 	}, s.status.state)
 }
 
