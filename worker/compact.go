@@ -13,7 +13,7 @@ import (
 // Compaction runs beside the applier, on a connection that lives as long as one compaction, and never waits for a row that the
 // applier or a session holds (sql/functions/_compact_scopes.sql).
 const (
-	compactionBatch = 10000           // entries of one transaction of a scheduled compaction
+	compactionBatch = 10000       // entries of one transaction of a scheduled compaction
 	compactionPause = time.Minute // after a scheduled one that failed
 	retryPause      = time.Second // after a requested one that failed and may go next time
 	reachedPoll     = 5 * time.Millisecond
