@@ -15,42 +15,18 @@
 #include "utils/pg_lsn.h"
 
 #include "compat.h"
+#include "cursor.h"
 #include "jcs.h"
 #include "token.h"
 
-#define START_EVENT INT64CONST(-1)
-#define END_EVENT PG_INT64_MAX
-#define END_EFFECT PG_INT32_MAX
 #define NCOLUMNS 12
-
-typedef struct Text
-{
-	const char *data;
-	int			len;
-} Text;
-
-typedef struct Cursor
-{
-	XLogRecPtr	lsn;
-	int64		event;
-	int32		effect;
-	int64		stream;			/* generations */
-	int64		client_generation;
-	int64		membership;
-	int64		retention;
-	int64		issued;			/* microseconds since 1970 */
-	Text		user;
-	Text		client;
-	Text		scope;
-	Text		schema_hash;
-} Cursor;
 
 PG_FUNCTION_INFO_V1(synchro_cursor_sign);
 PG_FUNCTION_INFO_V1(synchro_cursor_open);
 PG_FUNCTION_INFO_V1(synchro_presented_cursors);
 
 static void
-append_text_member(StringInfo out, const char *name, Text value)
+append_text_member(StringInfo out, const char *name, SynText value)
 {
 	appendStringInfoString(out, name);
 	jcs_append_string(out, value.data, value.len);
@@ -58,10 +34,10 @@ append_text_member(StringInfo out, const char *name, Text value)
 
 /* The payload; members are in the order of RFC 8785. */
 static void
-append_cursor(StringInfo out, const Cursor *c, const char *key_id)
+append_cursor(StringInfo out, const SynCursor *c, const char *key_id)
 {
-	bool		start = c->event == START_EVENT;
-	bool		end = c->event == END_EVENT;
+	bool		start = c->event == SYN_START_EVENT;
+	bool		end = c->event == SYN_END_EVENT;
 
 	append_text_member(out, "{\"c\":", c->client);
 	if (!start && !end)
@@ -78,11 +54,32 @@ append_cursor(StringInfo out, const Cursor *c, const char *key_id)
 	appendStringInfoString(out, ",\"v\":1}");
 }
 
-static Text
+static text *
+seal_cursor(const SynCursor *c, const SynchroSecret *key)
+{
+	StringInfoData payload;
+
+	initStringInfo(&payload);
+	append_cursor(&payload, c, key->key_id);
+	return token_seal(key, &payload);
+}
+
+/* Signs with the active key. */
+text *
+syn_cursor_seal(const SynCursor *c)
+{
+	const SynchroSecret *key = synchro_active_secret("cursor");
+
+	if (key == NULL)
+		elog(ERROR, "there is no key for cursors");
+	return seal_cursor(c, key);
+}
+
+static SynText
 text_argument(FunctionCallInfo fcinfo, int n)
 {
 	text	   *value = PG_GETARG_TEXT_PP(n);
-	Text		result = {VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value)};
+	SynText		result = {VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value)};
 
 	return result;
 }
@@ -94,9 +91,8 @@ text_argument(FunctionCallInfo fcinfo, int n)
 Datum
 synchro_cursor_sign(PG_FUNCTION_ARGS)
 {
-	Cursor		c;
+	SynCursor		c;
 	const SynchroSecret *key;
-	StringInfoData payload;
 
 	for (int i = 0; i < NCOLUMNS; i++)
 		if (PG_ARGISNULL(i))
@@ -118,13 +114,11 @@ synchro_cursor_sign(PG_FUNCTION_ARGS)
 		: synchro_secret_by_id("cursor", text_to_cstring(PG_GETARG_TEXT_PP(12)));
 	if (key == NULL)
 		PG_RETURN_NULL();
-	initStringInfo(&payload);
-	append_cursor(&payload, &c, key->key_id);
-	PG_RETURN_TEXT_P(token_seal(key, &payload));
+	PG_RETURN_TEXT_P(seal_cursor(&c, key));
 }
 
 static bool
-read_text(const JcsNode *root, const char *name, Text *out)
+read_text(const JcsNode *root, const char *name, SynText *out)
 {
 	const JcsNode *node = jcs_member(root, name);
 
@@ -136,27 +130,27 @@ read_text(const JcsNode *root, const char *name, Text *out)
 }
 
 static bool
-read_position(const JcsNode *root, Cursor *c)
+read_position(const JcsNode *root, SynCursor *c)
 {
 	const JcsNode *kind = jcs_member(root, "k");
-	Text		lsn;
+	SynText		lsn;
 	bool		error = false;
 	int64		effect;
 
 	c->lsn = 0;
-	c->event = START_EVENT;
-	c->effect = START_EVENT;
+	c->event = SYN_START_EVENT;
+	c->effect = SYN_START_EVENT;
 	if (jcs_string_is(kind, "g"))
 		return true;
 	if (!read_text(root, "l", &lsn))
 		return false;
 	c->lsn = pg_lsn_in_internal(pnstrdup(lsn.data, lsn.len), &error);
-	c->event = END_EVENT;
-	c->effect = END_EFFECT;
+	c->event = SYN_END_EVENT;
+	c->effect = SYN_END_EFFECT;
 	if (error || jcs_string_is(kind, "t"))
 		return !error;
 	if (!jcs_string_is(kind, "e") || !jcs_integer(jcs_member(root, "e"), &c->event) ||
-		!jcs_integer(jcs_member(root, "f"), &effect) || c->event < 0 || effect < 0 || effect > END_EFFECT)
+		!jcs_integer(jcs_member(root, "f"), &effect) || c->event < 0 || effect < 0 || effect > SYN_END_EFFECT)
 		return false;
 	c->effect = (int32) effect;
 	return true;
@@ -164,7 +158,7 @@ read_position(const JcsNode *root, Cursor *c)
 
 /* Reads a payload; anything but the one spelling that append_cursor gives it is refused. */
 static bool
-read_cursor(const char *payload, int len, const char *key_id, Cursor *c)
+read_cursor(const char *payload, int len, const char *key_id, SynCursor *c)
 {
 	JcsError	error;
 	JcsNode    *root = jcs_parse(payload, len, 0, &error);
@@ -183,14 +177,14 @@ read_cursor(const char *payload, int len, const char *key_id, Cursor *c)
 }
 
 static Datum
-text_datum(Text value)
+text_datum(SynText value)
 {
 	return PointerGetDatum(cstring_to_text_with_len(value.data, value.len));
 }
 
 /* The fields in the order of _cursor_sign's arguments. */
 static void
-cursor_values(const Cursor *c, Datum *values)
+cursor_values(const SynCursor *c, Datum *values)
 {
 	values[0] = LSNGetDatum(c->lsn);
 	values[1] = Int64GetDatum(c->event);
@@ -206,9 +200,8 @@ cursor_values(const Cursor *c, Datum *values)
 	values[11] = Int64GetDatum(c->issued);
 }
 
-/* Opens a token; false: not one of ours. */
-static bool
-open_cursor(const text *token, Cursor *c)
+bool
+syn_cursor_open(const text *token, SynCursor *c)
 {
 	const SynchroSecret *signer;
 	int			len;
@@ -221,12 +214,12 @@ open_cursor(const text *token, Cursor *c)
 Datum
 synchro_cursor_open(PG_FUNCTION_ARGS)
 {
-	Cursor		c;
+	SynCursor		c;
 	TupleDesc	desc;
 	Datum		values[NCOLUMNS];
 	bool		nulls[NCOLUMNS] = {false};
 
-	if (!open_cursor(PG_GETARG_TEXT_PP(0), &c))
+	if (!syn_cursor_open(PG_GETARG_TEXT_PP(0), &c))
 		PG_RETURN_NULL();
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "_cursor_open is declared wrongly");
@@ -256,11 +249,11 @@ synchro_presented_cursors(PG_FUNCTION_ARGS)
 		bool		presented = token && token->kind == JCS_STRING;
 		Datum		values[NCOLUMNS + 2];
 		bool		nulls[NCOLUMNS + 2] = {false};
-		Cursor		c;
+		SynCursor		c;
 
 		values[0] = PointerGetDatum(cstring_to_text_with_len(member->name, member->namelen));
 		values[1] = BoolGetDatum(presented);
-		if (presented && open_cursor(cstring_to_text_with_len(token->u.str, token->len), &c))
+		if (presented && syn_cursor_open(cstring_to_text_with_len(token->u.str, token->len), &c))
 			cursor_values(&c, values + 2);
 		else
 			memset(nulls + 2, true, NCOLUMNS);

@@ -18,6 +18,9 @@ typedef struct Member
 pg_noreturn extern void refuse_request(const char *member, const char *rule);
 extern void check_members(const JcsNode *object, const Member *members);
 
+/* The shape of a pull's request. */
+extern void check_pull(const JcsNode *request);
+
 /* Kinds of values (request_shape.c). */
 extern void check_anything(const JcsNode *value, const char *member);
 extern void check_text(const JcsNode *value, const char *member);

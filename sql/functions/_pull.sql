@@ -1,5 +1,5 @@
 CREATE FUNCTION synchro._pull(p_user_id text, p_request text, OUT o_body text, OUT o_wait_on bigint[]) LANGUAGE plpgsql
-SET search_path = pg_catalog, synchro, pg_temp AS $fn$
+SET search_path = pg_catalog, synchro, pg_temp SET jit = off AS $fn$
 -- The body of a successful pull. Everything is read in one snapshot: the progress row fixes the boundary, and the state is the
 -- materialized state through it. The number of statements does not depend on the number of scopes.
 -- Errors: class SY; 40001 when another request of the client changed the same rows meanwhile.
