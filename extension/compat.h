@@ -57,11 +57,6 @@
 #define syn_index_beginscan(rel, index, snapshot, nkeys) index_beginscan(rel, index, snapshot, NULL, nkeys, 0)
 #else
 #define syn_index_beginscan(rel, index, snapshot, nkeys) index_beginscan(rel, index, snapshot, nkeys, 0)
-/* 18 also takes where to count searches. */
-#if PG_VERSION_NUM >= 180000
-#define syn_index_beginscan(heap, index, snapshot, nkeys) index_beginscan(heap, index, snapshot, NULL, nkeys, 0)
-#else
-#define syn_index_beginscan(heap, index, snapshot, nkeys) index_beginscan(heap, index, snapshot, nkeys, 0)
 #endif
 
 /* 18 has it, for the front of a declaration. */
