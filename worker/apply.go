@@ -244,6 +244,9 @@ func (a *applier) finish(ctx context.Context, w *work, calls []call, next *regis
 		a.pushed()
 	}
 	if next != nil {
+		if err := a.forget(ctx); err != nil {
+			return err
+		}
 		a.setRegistry(next)
 		a.left() // not before the commit: the keeper looks at what is active
 		w.done <- next

@@ -97,8 +97,10 @@ func (s *session) baseline(ctx context.Context, snapshot string, at pglogrepl.LS
 			return 0, baselineError(err, rel, at)
 		}
 	}
-	_, err = query(ctx, s.apply, "COMMIT")
-	return generation, err
+	if _, err = query(ctx, s.apply, "COMMIT"); err != nil {
+		return 0, err
+	}
+	return generation, a.forget(ctx) // the stream uses the same connection
 }
 
 // baselineError makes an error that will come again a block.
@@ -114,9 +116,8 @@ func (a *applier) admit(ctx context.Context, rel *relation, at pglogrepl.LSN, or
 	if rel.kind != kindSynced {
 		return nil
 	}
-	key := rel.sql.keyColumn().column()
-	cursor := fmt.Sprintf("DECLARE admit NO SCROLL CURSOR FOR SELECT p.%s::text, %s, p.server_version FROM %s p ORDER BY 2",
-		key, rel.sql.returning(), rel.sql.table())
+	cursor := fmt.Sprintf("DECLARE admit NO SCROLL CURSOR FOR SELECT %s, %s, p.server_version FROM %s p ORDER BY 2",
+		rel.sql.keyText(), rel.sql.returning(), rel.sql.table())
 	if _, err := query(ctx, a.conn, cursor); err != nil {
 		return err
 	}

@@ -167,7 +167,9 @@ func TestAftermathGathersEveryRowOnceAtItsLastEvent(t *testing.T) {
 func TestEffectsOfOneEventAreNumbered(t *testing.T) {
 	reg := testRegistry(2)
 	reg.byNo[1].table[15], reg.byNo[2].table[15] = 9, 3 // table ids decide, not the numbers of relations
-	row := func(ordinal int64, key string) *rowChange { return &rowChange{lsn: 100, ordinal: ordinal, typed: []byte(key)} }
+	row := func(ordinal int64, key string) *rowChange {
+		return &rowChange{lsn: 100, ordinal: ordinal, typed: []byte(key)}
+	}
 	entries := []entry{
 		{scope: 1, rel: reg.byNo[1], row: row(4, "a")},
 		{scope: 1, rel: reg.byNo[2], row: row(4, "z"), state: entryLeft},

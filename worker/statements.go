@@ -59,19 +59,31 @@ func (s *statements) keyColumn() captured {
 // key is the typed key made of a text expression.
 func (s *statements) key(expr string) string { return expr + "::" + s.keyColumn().storage }
 
+// keyText is a row's key as fences write it, by its type's output function, which a cast to text is not for every type.
+func (s *statements) keyText() string {
+	c := s.keyColumn()
+	switch c.storage {
+	case "pg_catalog.bpchar":
+		return "textin(bpcharout(p." + c.column() + "))"
+	case "pg_catalog.inet":
+		return "textin(inet_out(p." + c.column() + "))"
+	}
+	return "p." + c.column() + "::text"
+}
+
 // returning is what a query tells of rows, as rowChange.read takes it; p is the projection.
 func (s *statements) returning() string {
 	soft := "false"
 	if s.rel.deleted != 0 {
 		soft = fmt.Sprintf("p.c%d IS NOT NULL", s.rel.deleted)
 	}
-	return fmt.Sprintf("synchro._key_bytes('%s', p.%s::text), p.scopes, %s, synchro._row_digest(%d, %d, p, p.server_version), p.ctid",
-		s.rel.pkType, s.keyColumn().column(), soft, s.rel.no, s.schema)
+	return fmt.Sprintf("synchro._key_bytes('%s', %s), p.scopes, %s, synchro._row_digest(%d, %d, p, p.server_version), p.ctid",
+		s.rel.pkType, s.keyText(), soft, s.rel.no, s.schema)
 }
 
 func (s *statements) readSQL() string {
-	return fmt.Sprintf("SELECT p.%s::text, %s, p.server_version FROM unnest($1::text[]) WITH ORDINALITY AS u(key, ord) JOIN %s p ON p.%[1]s = %[4]s ORDER BY u.ord",
-		s.keyColumn().column(), s.returning(), s.table(), s.key("u.key"))
+	return fmt.Sprintf("SELECT %s, %s, p.server_version FROM unnest($1::text[]) WITH ORDINALITY AS u(key, ord) JOIN %s p ON p.%s = %s ORDER BY u.ord",
+		s.keyText(), s.returning(), s.table(), s.keyColumn().column(), s.key("u.key"))
 }
 
 // removeSQL returns key and scopes of the rows that were there.

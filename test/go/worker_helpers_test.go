@@ -164,7 +164,7 @@ func (c *core) poll(what, sql, want string) {
 		return last == want, nil
 	})
 	if err != nil {
-		c.t.Fatalf("%v: last %s, want %s; states %v; blocks %s", err, last, want, c.states, c.value("SELECT json_agg(q) FROM synchro.quarantine q"))
+		c.t.Fatalf("%v: last %s, want %s; states %v; blocks %s", err, last, want, c.states, c.value("SELECT json_agg(to_jsonb(q) || to_jsonb(l)) FROM synchro.quarantine q LEFT JOIN synchro.relation l USING (rel_no)"))
 	}
 }
 
