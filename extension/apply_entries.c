@@ -60,7 +60,7 @@ fill(TupleTableSlot *slot, const int *columns, const Datum *values)
 	}
 }
 
-/* False: there is no such entry. */
+/* False: there is no such entry, or not any more. */
 static bool
 replace_entry(Bulk *bulk, const int *columns, const Datum *values)
 {
@@ -70,8 +70,7 @@ replace_entry(Bulk *bulk, const int *columns, const Datum *values)
 	if (!bulk_find(bulk, key))
 		return false;
 	fill(bulk_changed(bulk), columns, values);
-	bulk_update(bulk, &tid);
-	return true;
+	return bulk_update(bulk, &tid);
 }
 
 PG_FUNCTION_INFO_V1(synchro_store_entries);

@@ -235,7 +235,8 @@ update_row(Apply *a, TupleTableSlot *slot, const char *version)
 	ItemPointerData tid;
 	int			at = a->tells ? tell(a, slot, version, DatumGetArrayTypeP(slot->tts_values[a->scopes])) : 0;
 
-	bulk_update(a->bulk, &tid);
+	if (!bulk_update(a->bulk, &tid))
+		elog(ERROR, "a row was deleted by somebody else");
 	if (a->tells)
 		tell_tid(a, at, &tid);
 }

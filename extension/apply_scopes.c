@@ -109,7 +109,8 @@ update_row(Bulk *bulk, int column, Row *row)
 	slot = bulk_changed(bulk);
 	copy_scopes(row, ARR_DATA_PTR(scopes));
 	slot->tts_values[column] = PointerGetDatum(scopes);
-	bulk_update(bulk, &row->tid);
+	if (!bulk_update(bulk, &row->tid))
+		elog(ERROR, "a row was deleted by somebody else");
 	MemoryContextSwitchTo(caller);
 	MemoryContextReset(bulk->rows);
 }

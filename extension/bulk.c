@@ -161,16 +161,28 @@ bulk_changed(Bulk *bulk)
 	return bulk->changed;
 }
 
-void
+bool
 bulk_update(Bulk *bulk, ItemPointer tid)
 {
 	SynUpdateIndexes indexes;
+	TM_FailureData failure;
+	LockTupleMode mode;
+	TM_Result	result;
 
 	ExecStoreVirtualTuple(bulk->changed);
-	simple_table_tuple_update(bulk->rel, &bulk->found->tts_tid, bulk->changed, GetActiveSnapshot(), &indexes);
+	result = table_tuple_update(bulk->rel, &bulk->found->tts_tid, bulk->changed, GetCurrentCommandId(true), GetActiveSnapshot(),
+								InvalidSnapshot, true, &failure, &mode, &indexes);
+	if (result == TM_Deleted)
+	{
+		ExecClearTuple(bulk->found);
+		return false;
+	}
+	if (result != TM_Ok)
+		elog(ERROR, "a row was changed by somebody else");
 	if (syn_updates_indexes(indexes))
 		list_free(syn_insert_index_tuples(bulk->info, bulk->changed, bulk->estate, true, syn_updates_summaries(indexes)));
 	ResetPerTupleExprContext(bulk->estate);
 	*tid = bulk->changed->tts_tid;
 	ExecClearTuple(bulk->found);
+	return true;
 }

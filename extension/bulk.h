@@ -57,7 +57,10 @@ extern bool bulk_fetch(Bulk *bulk, ItemPointer tid);
 /* A copy of bulk->found to change. */
 extern TupleTableSlot *bulk_changed(Bulk *bulk);
 
-/* Replaces bulk->found by bulk->changed; *tid: where it is now. */
-extern void bulk_update(Bulk *bulk, ItemPointer tid);
+/*
+ * Replaces bulk->found by bulk->changed; *tid: where it is now. False: somebody has deleted it meanwhile, which compaction does with entries
+ * of rows that left; it is waited for.
+ */
+extern bool bulk_update(Bulk *bulk, ItemPointer tid);
 
 #endif							/* SYNCHRO_BULK_H */
