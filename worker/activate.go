@@ -36,7 +36,12 @@ func (a *applier) activate(ctx context.Context, w *work) (*registry, error) {
 	a.schema = next.schemaVersion
 	a.effects.begin(w.commit.commitLSN, w.act.ordinal)
 	for _, rel := range next.ordered() {
-		if old.byNo[rel.no] != nil {
+		if before := old.byNo[rel.no]; before != nil {
+			if rel.dependsOnMore(before) {
+				if err := a.reevaluate(ctx, rel, w.commit.commitLSN, w.act.ordinal); err != nil {
+					return nil, err
+				}
+			}
 			continue
 		}
 		if err := a.admit(ctx, rel, w.commit.commitLSN, w.act.ordinal); err != nil {

@@ -198,7 +198,7 @@ func (a *applier) settle(ctx context.Context, all []*changes, high pglogrepl.LSN
 	if err := a.intern(ctx, all, high); err != nil {
 		return nil, err
 	}
-	if numbers == numberBaseline {
+	if numbers >= numberBaseline {
 		if err := a.effects.load(ctx, a.pipeline, all); err != nil {
 			return nil, err
 		}

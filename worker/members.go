@@ -290,13 +290,14 @@ const (
 	numberNone     numbering = iota // one event, one row: they are all zero
 	numberNow                       // events have impacted rows, and all their effects are here
 	numberLater                     // the same, but not all are here: stNumber follows
-	numberBaseline                  // the rows have no entries yet and share one position
+	numberBaseline                  // the rows have no entries yet, share one position and come in many calls
+	numberPosition                  // the same of rows that may have entries
 )
 
 // entries returns the calls that bring entries up to date, and the scopes that they touch.
 func (m *materializer) entries(all []*changes, high pglogrepl.LSN, numbers numbering) (calls []call, touched []int64) {
 	var entries []entry
-	baseline := numbers == numberBaseline
+	baseline, shared := numbers == numberBaseline, numbers >= numberBaseline
 	seen := map[int64]struct{}{}
 	touch := func(scope int64) {
 		if _, ok := seen[scope]; !ok {
@@ -323,7 +324,7 @@ func (m *materializer) entries(all []*changes, high pglogrepl.LSN, numbers numbe
 					}
 				}
 				effect := int32(0)
-				if baseline {
+				if shared {
 					effect = m.effects.take(scope)
 				}
 				entries = append(entries, entry{scope: scope, rel: ch.rel, row: r, effect: effect, state: state})
@@ -334,7 +335,11 @@ func (m *materializer) entries(all []*changes, high pglogrepl.LSN, numbers numbe
 			}
 			for _, scope := range r.old {
 				if _, still := slices.BinarySearch(r.now, scope); !still {
-					entries = append(entries, entry{scope: scope, rel: ch.rel, row: r, state: entryLeft})
+					effect := int32(0)
+					if shared {
+						effect = m.effects.take(scope)
+					}
+					entries = append(entries, entry{scope: scope, rel: ch.rel, row: r, effect: effect, state: entryLeft})
 					touch(scope)
 				}
 			}

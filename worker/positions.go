@@ -32,10 +32,12 @@ func (p *positions) load(ctx context.Context, pipe *pipeline, all []*changes) er
 				p.begin(r.lsn, r.ordinal)
 				p.forgot = true
 			}
-			for _, scope := range r.now {
-				if _, known := p.next[scope]; !known && !asked[scope] {
-					asked[scope] = true
-					scopes.u64(uint64(scope))
+			for _, list := range [][]int64{r.now, r.old} {
+				for _, scope := range list {
+					if _, known := p.next[scope]; !known && !asked[scope] {
+						asked[scope] = true
+						scopes.u64(uint64(scope))
+					}
 				}
 			}
 		}

@@ -2,6 +2,7 @@ package systest
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"synchro/internal/pgtest"
@@ -78,4 +79,31 @@ func TestFailingImpactFunctionBlocks(t *testing.T) {
 	c.exec("SELECT synchro.synchro_retry_capture()")
 	c.poll("second block", "SELECT count(*) FROM synchro.quarantine", "2")
 	c.want("SELECT count(DISTINCT commit_lsn) FROM synchro.quarantine", "1")
+}
+
+// A dependency that is declared later makes the target's rows be evaluated at its activation: until then the source's changes evaluated
+// nothing.
+func TestALaterDependencyEvaluatesTheWholeTarget(t *testing.T) {
+	t.Parallel()
+	c := depsCore(t, pgtest.Config{})
+	c.limits.BatchMaxRows = 3
+	self := "SELECT synchro.synchro_register_membership_dependency('lib.seat', 'lib.seat', 'lib.seat_of_seat', '{id,room,owner}');"
+	c.exec(strings.Replace(depsRegistration(1000), strings.Replace(self, "}')", "}', 1000)", 1), "", 1))
+	c.start()
+	c.streaming()
+	c.exec(depsRows)
+	c.materialized()
+	c.exec("UPDATE lib.seat SET owner = 'new' WHERE id < 5") // the siblings don't hear of it
+	c.materialized()
+	stale := "SELECT count(*) FROM synchro.scope_entry e JOIN synchro.scope s USING (scope_no) WHERE s.scope_id LIKE 'room:%' AND e.state = 'l'"
+	c.want(stale+" AND s.scope_id = 'room:new'", "4")
+	c.exec("BEGIN; UPDATE lib.seat SET owner = 'newer' WHERE id = 1; " + self + "COMMIT")
+	c.materialized()
+	c.poll("activation", "SELECT registry_generation = (SELECT max(generation) FROM synchro.registry_generation) FROM synchro.progress", "true")
+	c.asRuled()
+	c.want(stale+" AND s.scope_id = 'room:new'", "9")
+	c.want(stale+" AND s.scope_id = 'room:newer'", "3")
+	c.exec("UPDATE lib.seat SET owner = 'last' WHERE id = 2")
+	c.asRuled()
+	c.want(stale+" AND s.scope_id = 'room:last'", "3")
 }
