@@ -79,50 +79,56 @@ equal_macs(const uint8 *a, const uint8 *b)
 	return difference == 0;
 }
 
+static const char base64_digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
 static void
 append_base64url(StringInfo out, const uint8 *data, int len)
 {
-	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-	uint32		bits = 0;
-	int			n = 0;
+	char	   *to;
 
 	enlargeStringInfo(out, len * 4 / 3 + 4);
-	for (int i = 0; i < len; i++)
+	to = out->data + out->len;
+	for (; len >= 3; data += 3, len -= 3)
 	{
-		bits = bits << 8 | data[i];
-		for (n += 8; n >= 6; n -= 6)
-			appendStringInfoCharMacro(out, digits[bits >> (n - 6) & 63]);
+		uint32		bits = data[0] << 16 | data[1] << 8 | data[2];
+
+		*to++ = base64_digits[bits >> 18];
+		*to++ = base64_digits[bits >> 12 & 63];
+		*to++ = base64_digits[bits >> 6 & 63];
+		*to++ = base64_digits[bits & 63];
 	}
-	if (n > 0)
-		appendStringInfoCharMacro(out, digits[bits << (6 - n) & 63]);
+	if (len > 0)
+	{
+		uint32		bits = data[0] << 8 | (len > 1 ? data[1] : 0);
+
+		*to++ = base64_digits[bits >> 10];
+		*to++ = base64_digits[bits >> 4 & 63];
+		if (len > 1)
+			*to++ = base64_digits[bits << 2 & 63];
+	}
+	out->len = to - out->data;
+	*to = '\0';
 }
 
 /* Decodes into out (room for len octets); -1: not the one spelling of any octets. */
 static int
 decode_base64url(const char *text, int len, uint8 *out)
 {
+	static int8 values[256];	/* of digits, plus one; 0 for other octets */
 	uint32		bits = 0;
 	int			n = 0;
 	int			written = 0;
 
+	if (values['A'] == 0)
+		for (int i = 0; i < 64; i++)
+			values[(uint8) base64_digits[i]] = i + 1;
 	for (int i = 0; i < len; i++)
 	{
-		char		c = text[i];
-		int			digit;
+		int			digit = values[(uint8) text[i]];
 
-		if (c >= 'A' && c <= 'Z')
-			digit = c - 'A';
-		else if (c >= 'a' && c <= 'z')
-			digit = c - 'a' + 26;
-		else if (c >= '0' && c <= '9')
-			digit = c - '0' + 52;
-		else if (c == '-')
-			digit = 62;
-		else if (c == '_')
-			digit = 63;
-		else
+		if (digit == 0)
 			return -1;
-		bits = bits << 6 | digit;
+		bits = bits << 6 | (digit - 1);
 		n += 6;
 		if (n >= 8)
 		{

@@ -58,7 +58,7 @@ func openDatabase(ctx context.Context, cfg Config) (*postgres, error) {
 	params := pc.ConnConfig.RuntimeParams
 	params["application_name"] = "synchro serve"
 	params["client_encoding"] = "UTF8"
-	params["default_transaction_isolation"] = "read committed"
+	params["default_transaction_isolation"] = "repeatable read" // of pulls, which are most of the calls
 	params["default_transaction_read_only"] = "off"
 	params["statement_timeout"] = fmt.Sprintf("%d", cfg.RequestTimeout.Milliseconds())
 	params["idle_in_transaction_session_timeout"] = fmt.Sprintf("%d", 2*cfg.RequestTimeout.Milliseconds())
@@ -101,9 +101,9 @@ func (p *postgres) call(ctx context.Context, ep *endpoint, who identity, body []
 		var a answer
 		var err error
 		if ep.snapshot {
-			a, err = p.callInSnapshot(ctx, ep, who, body)
-		} else {
 			err = p.pool.QueryRow(ctx, ep.query, who.user, string(body), string(who.claims)).Scan(&a.status, &a.body, &a.waitOn)
+		} else {
+			a, err = p.callReadingCommitted(ctx, ep, who, body)
 		}
 		switch {
 		case !lost && pgconn.SafeToRetry(err): // a connection of the pool was dead, and nothing of the call has left
@@ -116,24 +116,24 @@ func (p *postgres) call(ctx context.Context, ep *endpoint, who identity, body []
 
 const serializationFailure = "40001"
 
-// callInSnapshot takes one round trip: the transaction's statements travel together. A connection left inside a failed
+// callReadingCommitted takes one round trip: the transaction's statements travel together. A connection left inside a failed
 // transaction is closed by the pool, not reused.
-func (p *postgres) callInSnapshot(ctx context.Context, ep *endpoint, who identity, body []byte) (answer, error) {
+func (p *postgres) callReadingCommitted(ctx context.Context, ep *endpoint, who identity, body []byte) (answer, error) {
 	var a answer
 	batch := &pgx.Batch{}
-	batch.Queue("BEGIN ISOLATION LEVEL REPEATABLE READ")
+	batch.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
 	batch.Queue(ep.query, who.user, string(body), string(who.claims))
 	batch.Queue("COMMIT")
 	results := p.pool.SendBatch(ctx, batch)
-	err := readSnapshot(results, &a)
+	err := readCommitted(results, &a)
 	if closing := results.Close(); err == nil {
 		err = closing
 	}
 	return a, err
 }
 
-// readSnapshot reads the three results of a snapshot call; the answer counts only when the commit succeeded.
-func readSnapshot(results pgx.BatchResults, a *answer) error {
+// readCommitted reads the three results of such a transaction; the answer counts only when the commit succeeded.
+func readCommitted(results pgx.BatchResults, a *answer) error {
 	if _, err := results.Exec(); err != nil {
 		return err
 	}

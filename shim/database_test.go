@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -24,14 +25,14 @@ func endpointNamed(t *testing.T, name string) *endpoint {
 
 var caller = identity{user: "alice", claims: []byte(`{"sub":"alice"}`)}
 
-func TestPushIsOneStatementWithoutTransactionBlock(t *testing.T) {
+func TestPullIsOneStatementWithoutTransactionBlock(t *testing.T) {
 	mock, err := pgxmock.NewPool()
 	if err != nil {
 		t.Fatal(err)
 	}
-	mock.ExpectQuery(`SELECT status, body, wait_on FROM synchro.synchro_push`).WithArgs("alice", "body", `{"sub":"alice"}`).
+	mock.ExpectQuery(`SELECT status, body, wait_on FROM synchro.synchro_pull`).WithArgs("alice", "body", `{"sub":"alice"}`).
 		WillReturnRows(pgxmock.NewRows([]string{"status", "body", "wait_on"}).AddRow(200, "out", []int64(nil)))
-	a, err := (&postgres{pool: mock}).call(context.Background(), endpointNamed(t, "push"), caller, []byte("body"))
+	a, err := (&postgres{pool: mock}).call(context.Background(), endpointNamed(t, "pull"), caller, []byte("body"))
 	if err != nil || a.status != 200 || a.body != "out" || a.waitOn != nil {
 		t.Errorf("answer %v, error %v", a, err)
 	}
@@ -40,8 +41,8 @@ func TestPushIsOneStatementWithoutTransactionBlock(t *testing.T) {
 	}
 }
 
-// snapshotResults are the results of a snapshot call, of which one may fail.
-type snapshotResults struct {
+// blockResults are the results of a transaction block, of which one may fail.
+type blockResults struct {
 	pgx.BatchResults
 	step   int
 	failAt int
@@ -50,7 +51,7 @@ type snapshotResults struct {
 
 var errStep = &pgconn.PgError{Code: "40001"}
 
-func (r *snapshotResults) next() error {
+func (r *blockResults) next() error {
 	r.step++
 	if r.step == r.failAt {
 		return errStep
@@ -58,53 +59,79 @@ func (r *snapshotResults) next() error {
 	return nil
 }
 
-func (r *snapshotResults) Exec() (pgconn.CommandTag, error) {
+func (r *blockResults) Exec() (pgconn.CommandTag, error) {
 	return pgconn.NewCommandTag(r.tag), r.next()
 }
-func (r *snapshotResults) QueryRow() pgx.Row { return r }
-func (r *snapshotResults) Scan(dest ...any) error {
+func (r *blockResults) QueryRow() pgx.Row { return r }
+func (r *blockResults) Scan(dest ...any) error {
 	*dest[0].(*int), *dest[1].(*string) = 200, "out"
 	return r.next()
 }
 
-func TestSnapshotAnswerCountsOnlyAfterCommit(t *testing.T) {
+func TestAnswerOfATransactionBlockCountsOnlyAfterCommit(t *testing.T) {
 	var a answer
-	if err := readSnapshot(&snapshotResults{tag: "COMMIT"}, &a); err != nil || a.body != "out" {
+	if err := readCommitted(&blockResults{tag: "COMMIT"}, &a); err != nil || a.body != "out" {
 		t.Errorf("committed: %v %v", a, err)
 	}
 	for step := 1; step <= 3; step++ {
-		if err := readSnapshot(&snapshotResults{tag: "COMMIT", failAt: step}, &a); !errors.Is(err, errStep) {
+		if err := readCommitted(&blockResults{tag: "COMMIT", failAt: step}, &a); !errors.Is(err, errStep) {
 			t.Errorf("failure of statement %d: %v", step, err)
 		}
 	}
-	if err := readSnapshot(&snapshotResults{tag: "ROLLBACK"}, &a); !errors.Is(err, errRolledBack) {
+	if err := readCommitted(&blockResults{tag: "ROLLBACK"}, &a); !errors.Is(err, errRolledBack) {
 		t.Errorf("rolled back: %v", err)
 	}
 }
 
-// batches answers one snapshot call after the other.
-type batches struct {
+// rowsOf gives one row after the other, the last for ever.
+type rowsOf struct {
 	connections
-	results []*snapshotResults
-	calls   int
+	rows  []pgx.Row
+	calls int
 }
 
-func (b *batches) SendBatch(context.Context, *pgx.Batch) pgx.BatchResults {
-	b.calls++
-	return b.results[b.calls-1]
+func (r *rowsOf) QueryRow(context.Context, string, ...any) pgx.Row {
+	r.calls++
+	return r.rows[min(r.calls, len(r.rows))-1]
 }
-func (r *snapshotResults) Close() error { return nil }
+func (r *blockResults) Close() error { return nil }
 
 func TestSnapshotCallIsRepeatedAfterALostRace(t *testing.T) {
-	lost, won := func() *snapshotResults { return &snapshotResults{tag: "COMMIT", failAt: 2} }, &snapshotResults{tag: "COMMIT"}
-	pool := &batches{results: []*snapshotResults{lost(), lost(), won}}
+	lost, won := failedRow{errStep}, &blockResults{}
+	pool := &rowsOf{rows: []pgx.Row{lost, lost, won}}
 	a, err := (&postgres{pool: pool}).call(context.Background(), endpointNamed(t, "rebuild"), caller, nil)
 	if err != nil || a.body != "out" || pool.calls != 3 {
 		t.Errorf("answer %v after %d calls: %v", a, pool.calls, err)
 	}
-	pool = &batches{results: []*snapshotResults{lost(), lost(), lost()}}
+	pool = &rowsOf{rows: []pgx.Row{lost}}
 	if _, err := (&postgres{pool: pool}).call(context.Background(), endpointNamed(t, "pull"), caller, nil); !errors.Is(err, errStep) || pool.calls != 3 {
 		t.Errorf("%d calls: %v", pool.calls, err)
+	}
+}
+
+type batchOf struct {
+	connections
+	results pgx.BatchResults
+	sent    []string
+}
+
+func (b *batchOf) SendBatch(_ context.Context, batch *pgx.Batch) pgx.BatchResults {
+	for _, q := range batch.QueuedQueries {
+		b.sent = append(b.sent, q.SQL)
+	}
+	return b.results
+}
+
+func TestPushReadsCommittedRowsAndIsNotRepeated(t *testing.T) {
+	push := endpointNamed(t, "push")
+	pool := &batchOf{results: &blockResults{tag: "COMMIT"}}
+	a, err := (&postgres{pool: pool}).call(context.Background(), push, caller, nil)
+	if want := []string{"BEGIN ISOLATION LEVEL READ COMMITTED", push.query, "COMMIT"}; err != nil || a.body != "out" || !slices.Equal(pool.sent, want) {
+		t.Errorf("answer %v %v, sent %q", a, err, pool.sent)
+	}
+	pool = &batchOf{results: &blockResults{tag: "COMMIT", failAt: 2}}
+	if _, err := (&postgres{pool: pool}).call(context.Background(), push, caller, nil); !errors.Is(err, errStep) || len(pool.sent) != 3 {
+		t.Errorf("%v, sent %q", err, pool.sent)
 	}
 }
 
@@ -140,34 +167,21 @@ type neverSent struct{ error }
 
 func (neverSent) SafeToRetry() bool { return true }
 
-type deadConnections struct {
-	connections
-	row   pgx.Row
-	dead  int
-	calls int
-}
-
-func (d *deadConnections) QueryRow(context.Context, string, ...any) pgx.Row {
-	if d.calls++; d.calls <= d.dead {
-		return failedRow{neverSent{io.ErrClosedPipe}}
-	}
-	return d.row
-}
-
 type failedRow struct{ err error }
 
 func (r failedRow) Scan(...any) error { return r.err }
 
 func TestCallOnADeadConnectionIsRepeatedOnce(t *testing.T) {
-	for dead, want := range []bool{true, true, false} {
-		pool := &deadConnections{row: &snapshotResults{}, dead: dead}
-		a, err := (&postgres{pool: pool}).call(context.Background(), endpointNamed(t, "push"), caller, nil)
-		if (err == nil && a.body == "out") != want {
-			t.Errorf("%d dead connections: %v %v", dead, a, err)
+	dead, good := failedRow{neverSent{io.ErrClosedPipe}}, &blockResults{}
+	pull := endpointNamed(t, "pull")
+	for i, rows := range [][]pgx.Row{{good}, {dead, good}, {dead, dead, good}} {
+		a, err := (&postgres{pool: &rowsOf{rows: rows}}).call(context.Background(), pull, caller, nil)
+		if (err == nil && a.body == "out") != (i < 2) {
+			t.Errorf("%d dead connections: %v %v", i, a, err)
 		}
 	}
-	pool := &deadConnections{row: failedRow{io.ErrUnexpectedEOF}}
-	if _, err := (&postgres{pool: pool}).call(context.Background(), endpointNamed(t, "push"), caller, nil); err == nil || pool.calls != 1 {
+	pool := &rowsOf{rows: []pgx.Row{failedRow{io.ErrUnexpectedEOF}}}
+	if _, err := (&postgres{pool: pool}).call(context.Background(), pull, caller, nil); err == nil || pool.calls != 1 {
 		t.Errorf("a call that may have been executed was repeated: %d calls", pool.calls)
 	}
 }

@@ -7,7 +7,7 @@ type endpoint struct {
 	name     string
 	path     string
 	query    string // the one database function; $1 user, $2 body, $3 claims
-	snapshot bool   // runs in a REPEATABLE READ transaction
+	snapshot bool   // runs in a REPEATABLE READ transaction, else READ COMMITTED
 	waits    bool   // is held when the client prefers to wait and there is nothing to tell
 	maxBody  int64  // octets
 	check    func(body []byte) error

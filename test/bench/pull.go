@@ -76,11 +76,11 @@ func idlePulls(ctx context.Context, b *bench, s *stage, serve *pgtest.Serve) err
 		}
 		sessions = append(sessions, session)
 	}
-	var perSecond, perCore series
+	var perSecond, perCore, shim, server series
 	for range b.runs {
 		var count atomic.Int64
 		var failure atomic.Value
-		before := (cpu(serve.PID()) + treeTime(s.PID()))
+		shimBefore, serverBefore := cpu(serve.PID()), treeTime(s.PID())
 		stop := time.Now().Add(3 * time.Second)
 		var wait sync.WaitGroup
 		for _, session := range sessions {
@@ -99,10 +99,14 @@ func idlePulls(ctx context.Context, b *bench, s *stage, serve *pgtest.Serve) err
 			return err
 		}
 		perSecond = append(perSecond, float64(count.Load())/3)
-		perCore = append(perCore, float64(count.Load())/((cpu(serve.PID())+treeTime(s.PID()))-before))
+		n, inShim, inServer := float64(count.Load()), cpu(serve.PID())-shimBefore, treeTime(s.PID())-serverBefore
+		shim, server = append(shim, inShim*1e6/n), append(server, inServer*1e6/n)
+		perCore = append(perCore, n/(inShim+inServer))
 	}
 	b.figure("idle pulls of 10 scopes", "/s", perSecond, 0, 0)
-	b.figure("idle pulls of 10 scopes, by processor time of shim and server", "/core s", perCore, 0, 0)
+	b.figure("idle pulls of 10 scopes, by processor time of shim and server", "/core s", perCore, 1500, 0)
+	b.figure("idle pull of 10 scopes: processor time of the shim", "µs", shim, 0, 0)
+	b.figure("idle pull of 10 scopes: processor time of the server", "µs", server, 0, 0)
 	b.figure("memory of the shim", "MiB", series{rss(serve.PID(), false)}, 0, 0)
 	return nil
 }
