@@ -145,16 +145,27 @@ check_attributes(const FunctionRow *f)
 	return NULL;
 }
 
+List *
+funccheck_queries(HeapTuple function)
+{
+	bool		isnull;
+	Datum		stored = SysCacheGetAttr(PROCOID, function, Anum_pg_proc_prosqlbody, &isnull);
+	Node	   *body;
+
+	if (isnull)
+		return NIL;
+	body = stringToNode(TextDatumGetCString(stored));
+	return IsA(body, List) ? linitial_node(List, castNode(List, body)) : list_make1(body);
+}
+
 static const char *
 check_body(const FunctionRow *f)
 {
-	Datum		stored;
-	Node	   *body;
+	List	   *queries = funccheck_queries(f->tuple);
 
-	if (!get_column(f, Anum_pg_proc_prosqlbody, &stored))
+	if (queries == NIL)
 		return "its body is a string, not BEGIN ATOMIC or RETURN";
-	body = stringToNode(TextDatumGetCString(stored));
-	return funccheck_body(IsA(body, List) ? linitial_node(List, castNode(List, body)) : list_make1(body), f->kind, f->form->proowner);
+	return funccheck_body(queries, f->kind, f->form->proowner);
 }
 
 static const char *

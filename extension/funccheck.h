@@ -7,6 +7,8 @@
 
 #include "postgres.h"
 
+#include "access/htup.h"
+#include "nodes/parsenodes.h"
 #include "nodes/pg_list.h"
 
 typedef enum FunctionKind
@@ -16,10 +18,21 @@ typedef enum FunctionKind
 	FUNCTION_ASSIGNMENT
 } FunctionKind;
 
+/* funccheck.c: the queries of a parsed body; NIL: it is a string. */
+extern List *funccheck_queries(HeapTuple function);
+
 /* funccheck_body.c: what the parsed body reads and calls; reader is the role it will run as. */
 extern const char *funccheck_body(List *queries, FunctionKind kind, Oid reader);
 
 /* funccheck_calls.c: may it call this function? */
 extern const char *funccheck_call(Oid function);
+
+/* funcvar.c: variables of a query and those around it, the innermost first in the list. */
+extern RangeTblEntry *funcvar_relation(List *queries, Node *node, int *varno, int *levelsup, AttrNumber *attnum);
+extern Node *funcvar_strip(Node *node);
+extern bool funcvar_is_equality(Oid operator, Oid type);
+
+/* funcpin.c: does the query restrict its relation to the row with key = $1? */
+extern bool funcpin_is_pinned(Query *query, int varno, AttrNumber key);
 
 #endif							/* SYNCHRO_FUNCCHECK_H */

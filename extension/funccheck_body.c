@@ -25,6 +25,7 @@ typedef struct Walk
 	FunctionKind kind;
 	Oid			reader;
 	const char *broken;
+	bool		uses[2];		/* of an impact function: the old and the new row */
 } Walk;
 
 static bool
@@ -159,6 +160,10 @@ walk_node(Node *node, Walk *walk)
 	{
 		case T_Query:
 			return walk_query((Query *) node, walk);
+		case T_Param:
+			if (((Param *) node)->paramkind == PARAM_EXTERN && ((Param *) node)->paramid <= lengthof(walk->uses))
+				walk->uses[((Param *) node)->paramid - 1] = true;
+			break;
 		case T_SQLValueFunction:
 			return broken(walk, "it uses the time or the session's identity");
 		case T_NextValueExpr:
@@ -198,13 +203,16 @@ walk_node(Node *node, Walk *walk)
 const char *
 funccheck_body(List *queries, FunctionKind kind, Oid reader)
 {
-	Walk		walk = {kind, reader, NULL};
+	Walk		walk = {.kind = kind, .reader = reader};
 	ListCell   *cell;
 
 	foreach(cell, queries)
 	{
 		if (walk_node(lfirst(cell), &walk))
-			break;
+			return walk.broken;
 	}
-	return walk.broken;
+	/* what a change takes away is in the old row alone, what it adds in the new one */
+	if (kind == FUNCTION_IMPACT && walk.uses[0] != walk.uses[1])
+		return walk.uses[0] ? "it looks at the old row only" : "it looks at the new row only";
+	return NULL;
 }

@@ -22,7 +22,7 @@ BEGIN
     PERFORM synchro._refuse('invalid_scope_function', format('the %s function changed while it was checked', p_kind),
                             'register it after its last change', v_relation.relation_id);
   END IF;
-  PERFORM synchro._check_function_reads(p_function, p_target, v_relation.relation_id);
+  PERFORM synchro._check_function_reads(p_function, p_kind, p_target, v_relation.relation_id);
   RETURN CASE WHEN p_twin IS NOT NULL THEN synchro._make_twin(p_function, p_twin) END;
 END
 $fn$;

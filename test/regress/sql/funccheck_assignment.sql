@@ -1,4 +1,4 @@
--- Rules of assignment functions and impact functions.
+-- Rules of assignment functions.
 SET client_min_messages = warning;
 CREATE SCHEMA fa;
 CREATE ROLE fa_app;
@@ -55,13 +55,6 @@ CREATE TEMP TABLE fa_temp (section text);
 GRANT ALL ON fa_temp TO fa_app;
 SELECT fa.check('assignment', :'head', 'BEGIN ATOMIC SELECT section FROM fa_temp; END') AS temporary;
 
--- Impact functions.
-\set head 'p_old_row jsonb, p_new_row jsonb) RETURNS SETOF synchro.synchro_row_ref LANGUAGE sql STABLE SET search_path = pg_catalog, synchro'
-SELECT fa.check('impact', :'head', 'BEGIN ATOMIC SELECT ''t'', ''string'', p_new_row->>''id''; END') AS as_it_should_be,
-       fa.check('impact', 'p_old_row jsonb) RETURNS SETOF synchro.synchro_row_ref LANGUAGE sql STABLE SET search_path = pg_catalog, synchro', 'BEGIN ATOMIC SELECT ''t'', ''string'', ''x''; END') AS one_argument,
-       fa.check('impact', 'a json, b json) RETURNS SETOF synchro.synchro_row_ref LANGUAGE sql STABLE SET search_path = pg_catalog, synchro', 'BEGIN ATOMIC SELECT ''t'', ''string'', ''x''; END') AS json_arguments,
-       fa.check('impact', 'a jsonb, b jsonb) RETURNS SETOF text LANGUAGE sql STABLE SET search_path = pg_catalog, synchro', 'RETURN ''a''') AS other_type,
-       fa.check('impact', :'head', 'BEGIN ATOMIC SELECT user_id, section, section FROM fa.follow; END') AS reads_table;
 DROP SCHEMA fa, fa_closed CASCADE;
 DROP OWNED BY fa_app, fa_other;
 DROP ROLE fa_app, fa_other;

@@ -1,0 +1,135 @@
+/*
+ * funcreads.c
+ *		What the parsed body of a function reads: relations, columns, whether only of its own row, and by equality with what.
+ *
+ * The parser notes the columns of each reference for the check of privileges: whole rows, stars and merged columns of joins included.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/sysattr.h"
+#include "catalog/pg_proc.h"
+#include "catalog/pg_type.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "nodes/primnodes.h"
+#if PG_VERSION_NUM >= 160000
+#include "parser/parse_relation.h"
+#endif
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+
+#include "funccheck.h"
+
+typedef struct Reads
+{
+	List	   *queries;		/* the innermost first */
+	Oid			own;			/* view of the rows that the function is called for */
+	AttrNumber	own_key;
+	Tuplestorestate *result;
+	TupleDesc	result_desc;
+} Reads;
+
+/* One row (relation, attnum, pinned, compared); attnum 0: the whole row, NULL: no column. */
+static void
+put(const Reads *reads, Oid relation, int attnum, bool pinned, bool compared)
+{
+	Datum		values[] = {ObjectIdGetDatum(relation), Int16GetDatum(attnum), BoolGetDatum(pinned), BoolGetDatum(compared)};
+	bool		nulls[] = {false, attnum < 0, false, false};
+
+	tuplestore_putvalues(reads->result, reads->result_desc, values, nulls);
+}
+
+static bool
+is_pinned(const Reads *reads, Query *query, int varno)
+{
+	RangeTblEntry *rte = list_nth_node(RangeTblEntry, query->rtable, varno - 1);
+
+	return rte->relid == reads->own && funcpin_is_pinned(query, varno, reads->own_key);
+}
+
+static void
+put_reference(const Reads *reads, Query *query, int varno)
+{
+	RangeTblEntry *rte = list_nth_node(RangeTblEntry, query->rtable, varno - 1);
+#if PG_VERSION_NUM >= 160000
+	Bitmapset  *columns = getRTEPermissionInfo(query->rteperminfos, rte)->selectedCols;
+#else
+	Bitmapset  *columns = rte->selectedCols;
+#endif
+	bool		pinned = is_pinned(reads, query, varno);
+	int			column = -1;
+
+	put(reads, rte->relid, -1, pinned, false);
+	while ((column = bms_next_member(columns, column)) >= 0)
+		put(reads, rte->relid, column + FirstLowInvalidHeapAttributeNumber, pinned, false);
+}
+
+/* A column that is compared for equality can be looked up by it. */
+static void
+put_compared(const Reads *reads, Node *node, Oid operator)
+{
+	int			varno;
+	int			levelsup;
+	AttrNumber	attnum;
+	RangeTblEntry *rte = funcvar_relation(reads->queries, node, &varno, &levelsup, &attnum);
+
+	if (rte && attnum > 0 && funcvar_is_equality(operator, exprType(node)))
+		put(reads, rte->relid, attnum, is_pinned(reads, list_nth_node(Query, reads->queries, levelsup), varno), true);
+}
+
+static bool
+walk(Node *node, Reads *reads)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Query))
+	{
+		Query	   *query = (Query *) node;
+
+		reads->queries = lcons(query, reads->queries);
+		for (int varno = 1; varno <= list_length(query->rtable); varno++)
+			if (list_nth_node(RangeTblEntry, query->rtable, varno - 1)->rtekind == RTE_RELATION)
+				put_reference(reads, query, varno);
+		(void) query_tree_walker(query, walk, reads, 0);
+		reads->queries = list_delete_first(reads->queries);
+		return false;
+	}
+	if (IsA(node, OpExpr) && list_length(((OpExpr *) node)->args) == 2)
+	{
+		put_compared(reads, linitial(((OpExpr *) node)->args), ((OpExpr *) node)->opno);
+		put_compared(reads, lsecond(((OpExpr *) node)->args), ((OpExpr *) node)->opno);
+	}
+	else if (IsA(node, ScalarArrayOpExpr))
+		put_compared(reads, linitial(((ScalarArrayOpExpr *) node)->args), ((ScalarArrayOpExpr *) node)->opno);
+	return expression_tree_walker(node, walk, reads);
+}
+
+PG_FUNCTION_INFO_V1(synchro_function_reads);
+
+/* _function_reads(function oid, own_view oid, own_key smallint) TABLE (relation oid, attnum smallint, pinned boolean, compared boolean) */
+Datum
+synchro_function_reads(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	Reads		reads = {NIL, PG_ARGISNULL(1) ? InvalidOid : PG_GETARG_OID(1), PG_ARGISNULL(2) ? 0 : PG_GETARG_INT16(2)};
+	HeapTuple	function;
+
+	InitMaterializedSRF(fcinfo, 0);
+	reads.result = rsinfo->setResult;
+	reads.result_desc = rsinfo->setDesc;
+	if (PG_ARGISNULL(0))
+		return (Datum) 0;
+	function = SearchSysCache1(PROCOID, PG_GETARG_DATUM(0));
+	if (HeapTupleIsValid(function))
+	{
+		ListCell   *cell;
+
+		foreach(cell, funccheck_queries(function))
+			(void) walk(lfirst(cell), &reads);
+		ReleaseSysCache(function);
+	}
+	return (Datum) 0;
+}
