@@ -41,6 +41,7 @@ type applier struct {
 	single pglogrepl.LSN
 	open   bool               // inside the database transaction of a batch
 	pieces bool               // which comes in more than one piece of work
+	stored []piece            // of these: those that have no entries yet
 	scopes map[int64]struct{} // touched by it so far
 	after  *aftermath         // what it leaves to be done at its end
 	news   *herald
@@ -84,8 +85,8 @@ func (a *applier) do(ctx context.Context, w *work) error {
 	err = a.judge(err, w.commit.commitLSN)
 	var again *replay
 	if errors.As(err, &again) && constraint(err) == "scope_entry_pkey" {
-		for _, ch := range w.changes {
-			again.returning = append(again.returning, ch.rel.no)
+		for relNo := range a.inserted {
+			again.returning = append(again.returning, relNo)
 		}
 	}
 	return err
@@ -120,50 +121,77 @@ func evaluationClass(err error) string {
 	return classMaterialization
 }
 
+// piece is work whose rows are being stored.
+type piece struct {
+	w     *work
+	group uint64 // of the pipeline
+}
+
 // execute carries out one piece of work: one round trip stores the rows and evaluates their memberships, a second writes the
-// entries and ends the database transaction. Work without rows takes one.
+// entries and ends the database transaction. Work without rows takes one. Of a transaction in many pieces, one is stored while the
+// answers to the one before are made into entries.
 func (a *applier) execute(ctx context.Context, w *work) error {
 	if err := a.cfg.failAt("apply"); err != nil {
 		return err
 	}
 	limits := a.cfg.Limits()
-	if len(w.changes) > 0 || w.act != nil || !w.last {
+	if len(w.changes) > 0 || w.act != nil || !w.last || a.open {
 		var head []call
 		if !a.open {
 			a.open, a.pieces, a.scopes = true, !w.last, map[int64]struct{}{}
+			clear(a.inserted)
 			a.after = newAftermath(int(min(limits.BatchMaxBytes, limits.MemoryBytes/16)), a.cfg.TempDir)
 			head = append(head, call{statement: stBegin, expect: -1})
 		}
-		if err := a.store(ctx, head, w.changes, w.late, a.after); err != nil {
+		group, err := a.store(ctx, head, w.changes, w.late, a.after)
+		if err != nil {
+			return err
+		}
+		a.stored = append(a.stored, piece{w, group})
+	}
+	for len(a.stored) > 1 {
+		calls, err := a.next(ctx)
+		if err != nil {
+			return err
+		}
+		if _, err := a.send(ctx, calls); err != nil {
 			return err
 		}
 	}
-	if err := a.cfg.failAt("stored"); err != nil {
-		return err
+	if !w.last {
+		return nil
 	}
-	calls, err := a.evaluated(ctx, w)
+	calls, err := a.next(ctx)
 	if err != nil {
 		return err
 	}
 	var next *registry
 	if w.act != nil { // the registering transaction's own rows belong to the old generation: first they, then the new one
-		if len(calls) > 0 {
-			if err := a.pipeline.run(ctx, calls); err != nil {
-				return err
-			}
+		if err := a.pipeline.run(ctx, calls); err != nil {
+			return err
 		}
 		if next, err = a.activate(ctx, w); err != nil {
 			return err
 		}
 		calls = nil
 	}
-	if !w.last {
-		if len(calls) == 0 {
-			return nil
-		}
-		return a.pipeline.run(ctx, calls)
-	}
 	return a.finish(ctx, w, calls, next)
+}
+
+// next waits for the oldest stored piece and returns the calls that write its entries.
+func (a *applier) next(ctx context.Context) ([]call, error) {
+	if err := a.cfg.failAt("stored"); err != nil {
+		return nil, err
+	}
+	if len(a.stored) == 0 { // a marker
+		return nil, nil
+	}
+	p := a.stored[0]
+	a.stored = a.stored[1:]
+	if err := a.await(ctx, p.group); err != nil {
+		return nil, err
+	}
+	return a.evaluated(ctx, p.w)
 }
 
 // evaluated returns the calls that write the entries of stored work, of its last piece for all that had to wait.

@@ -24,13 +24,14 @@ type materializer struct {
 	interned  map[string]int64
 	schema    int64
 	returning map[int32]bool // relations of which deleted keys come back: a new row may have entries of an earlier life
+	inserted  map[int32]bool // relations for whose rows entries were inserted plainly since this was reset
 	widths    map[int32]byte // number of scopes that the newest row of a relation had
 	effects   *positions     // of a baseline
 	founded   bool           // some scope had its first effect since the last announcement
 }
 
 func newMaterializer(p *pipeline, returning map[int32]bool) *materializer {
-	return &materializer{pipeline: p, interned: map[string]int64{}, returning: returning, widths: map[int32]byte{}, effects: newPositions()}
+	return &materializer{pipeline: p, interned: map[string]int64{}, returning: returning, inserted: map[int32]bool{}, widths: map[int32]byte{}, effects: newPositions()}
 }
 
 // Result formats: of one binary column, of rowChange.read with a key before and a version after, of removals.
@@ -40,15 +41,15 @@ var (
 	removedFormats = []int16{0, 1, 1}
 )
 
-// store sends head and the statements that write projections and evaluate memberships. What the rows looked like before goes to after
+// store sends head and the statements that write projections and evaluate memberships, and returns the group to await. What the rows looked like before goes to after
 // where others depend on it; rows of relations in late are only stored.
-func (m *materializer) store(ctx context.Context, head []call, all []*changes, late relset, after *aftermath) error {
+func (m *materializer) store(ctx context.Context, head []call, all []*changes, late relset, after *aftermath) (uint64, error) {
 	calls := head
 	for _, ch := range all {
 		if len(ch.rows) > 0 {
 			looks, err := ch.looks(after)
 			if err != nil {
-				return err
+				return 0, err
 			}
 			wait := late.has(ch.rel.bit)
 			ch.images[0] = m.width(ch.rel, wait)
@@ -73,10 +74,7 @@ func (m *materializer) store(ctx context.Context, head []call, all []*changes, l
 			calls = append(calls, m.evaluation(ch))
 		}
 	}
-	if len(calls) == 0 {
-		return nil
-	}
-	return m.run(ctx, calls)
+	return m.send(ctx, calls)
 }
 
 // width is how many scopes a new row will probably have: their numbers can then be written where they belong. One that is read again
@@ -366,6 +364,7 @@ func (m *materializer) entries(all []*changes, high pglogrepl.LSN, numbers numbe
 		e := &entries[i]
 		if e.state != entryLeft && (baseline || (e.row.fresh && !m.returning[e.rel.no])) {
 			fresh = e.append(fresh)
+			m.inserted[e.rel.no] = true
 		} else {
 			set = e.append(set)
 		}

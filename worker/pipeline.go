@@ -36,6 +36,10 @@ func (f *failure) Unwrap() error { return f.err }
 type pipeline struct {
 	conn     *pgconn.PgConn
 	prepared map[string]bool
+	open     *pgconn.Pipeline // while answers are outstanding
+	sent     []*call          // that have no answer yet; nil: a statement being prepared
+	asked    uint64           // groups of calls sent
+	answered uint64           // of these
 }
 
 func newPipeline(conn *pgconn.PgConn) *pipeline {
@@ -51,64 +55,97 @@ func (p *pipeline) forget(ctx context.Context) error {
 
 // run sends calls in one round trip. Those of tail run after what is before them is committed, unless a transaction is open.
 func (p *pipeline) run(ctx context.Context, calls []call, tail ...call) error {
-	stop := context.AfterFunc(ctx, func() { _ = p.conn.Conn().SetDeadline(time.Unix(1, 0)) })
-	defer stop()
-	pipe := p.conn.StartPipeline(context.WithoutCancel(ctx))
-	sent := make([]*call, 0, len(calls)+len(tail)+4) // nil: a statement being prepared
-	send := func(calls []call) {
-		for i := range calls {
-			c := &calls[i]
-			if !p.prepared[c.name] {
-				p.prepared[c.name] = true
-				pipe.SendPrepare(c.name, c.sql, nil)
-				sent = append(sent, nil)
-			}
-			pipe.SendQueryPrepared(c.name, c.params, binaryFormat(len(c.params)), c.binary)
-			sent = append(sent, c)
-		}
-	}
-	send(calls)
-	syncs := 1
-	err := pipe.Sync()
+	group, err := p.send(ctx, calls)
 	if err == nil && len(tail) > 0 {
-		send(tail)
-		syncs++
-		err = pipe.Sync()
+		group, err = p.send(ctx, tail)
 	}
 	if err == nil {
-		err = results(pipe, sent, syncs)
+		err = p.await(ctx, group)
 	}
-	if cerr := pipe.Close(); err == nil {
-		err = cerr
+	return err
+}
+
+// send sends a group of calls and waits for no answer. The calls stay in use until await has returned for the group.
+func (p *pipeline) send(ctx context.Context, calls []call) (group uint64, err error) {
+	if p.open == nil {
+		p.open = p.conn.StartPipeline(context.WithoutCancel(ctx))
 	}
-	if err != nil && ctx.Err() != nil {
+	for i := range calls {
+		c := &calls[i]
+		if !p.prepared[c.name] {
+			p.prepared[c.name] = true
+			p.open.SendPrepare(c.name, c.sql, nil)
+			p.sent = append(p.sent, nil)
+		}
+		p.open.SendQueryPrepared(c.name, c.params, binaryFormat(len(c.params)), c.binary)
+		p.sent = append(p.sent, c)
+	}
+	p.asked++
+	return p.asked, p.interruptibly(ctx, p.open.Sync)
+}
+
+// await reads the answers to all groups up to one.
+func (p *pipeline) await(ctx context.Context, group uint64) error {
+	return p.interruptibly(ctx, func() error {
+		for p.answered < group {
+			if err := p.results(); err != nil {
+				return err
+			}
+			p.answered++
+		}
+		if p.answered < p.asked {
+			return nil
+		}
+		pipe := p.open
+		p.open, p.sent = nil, nil
+		if pipe == nil {
+			return nil
+		}
+		return pipe.Close()
+	})
+}
+
+// interruptibly gives the connection up when ctx ends, and when something went wrong.
+func (p *pipeline) interruptibly(ctx context.Context, work func() error) error {
+	stop := context.AfterFunc(ctx, func() { _ = p.conn.Conn().SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	err := work()
+	if err == nil {
+		return nil
+	}
+	if p.open != nil {
+		_ = p.open.Close()
+		p.open, p.sent, p.answered = nil, nil, p.asked
+	}
+	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return err
 }
 
-func results(pipe *pgconn.Pipeline, sent []*call, syncs int) error {
+// results reads the answers to one group.
+func (p *pipeline) results() error {
 	at := 0
-	for syncs > 0 {
-		res, err := pipe.GetResults()
+	for {
+		res, err := p.open.GetResults()
 		if err != nil {
-			return blame(sent, at, err)
+			return blame(p.sent, at, err)
 		}
 		switch res := res.(type) {
 		case *pgconn.PipelineSync:
-			syncs--
+			p.sent = p.sent[at:]
+			return nil
 		case *pgconn.StatementDescription:
 			at++
 		case *pgconn.ResultReader:
-			if err := read(res, sent[at]); err != nil {
-				return blame(sent, at, err)
+			if err := read(res, p.sent[at]); err != nil {
+				return blame(p.sent, at, err)
 			}
 			at++
 		default:
 			return fmt.Errorf("unexpected answer %T", res)
 		}
 	}
-	return nil
 }
 
 func read(res *pgconn.ResultReader, c *call) error {
