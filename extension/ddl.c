@@ -252,8 +252,7 @@ is_registered(Oid relid)
 
 	syn_act_as(&caller, syn_owner());
 	SPI_connect();
-	if (SPI_execute_with_args("SELECT FROM synchro.registration r JOIN synchro.relation l ON l.rel_no = r.rel_no "
-							  "WHERE l.relation_oid = $1 AND r.generation >= (SELECT p.registry_generation FROM synchro.progress p)",
+	if (SPI_execute_with_args("SELECT FROM synchro.standing_registration r WHERE r.relation_oid = $1",
 							  lengthof(types), types, values, NULL, false, 1) != SPI_OK_SELECT)
 		elog(ERROR, "could not read the registry");
 	found = SPI_processed > 0;

@@ -199,7 +199,7 @@ registered_as(Oid root)
 	if (!ddl_has_fence(root) || !extension_is_there())
 		return 0;
 	query_registry("SELECT coalesce((SELECT r.rel_no FROM synchro.registration r JOIN synchro.relation l ON l.rel_no = r.rel_no "
-				   "WHERE l.relation_oid = $1 AND r.generation = (SELECT max(g.generation) FROM synchro.registry_generation g)), "
+				   "WHERE l.relation_oid = $1 AND r.generation = synchro._newest_generation()), "
 				   "CASE WHEN EXISTS (SELECT FROM synchro.relation l WHERE l.relation_oid = $1) THEN 0 ELSE -1 END)",
 				   GetLatestSnapshot(), root, &caller);
 	rel_no = DatumGetInt32(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));

@@ -50,6 +50,7 @@
 #define SYNCHRO_ERR_IMMUTABLE_RECORD MAKE_SQLSTATE('5','5','0','0','0')
 #define SYNCHRO_ERR_INVALID_PARAMETER MAKE_SQLSTATE('2','2','0','2','3')
 #define SYNCHRO_ERR_EVALUATION_FAILED MAKE_SQLSTATE('S','Y','2','0','1')
+#define SYNCHRO_ERR_GENERATION_REJECTED MAKE_SQLSTATE('S','Y','2','0','2')
 
 /* SQLSTATE -> wire error, for code that answers a request. */
 typedef struct SynchroWireError

@@ -163,7 +163,7 @@ evaluate_set(void *arg)
 	SPI_finish();
 }
 
-/* Input by input, in the registered form. Runs as the function's owner. */
+/* Input by input, in the registered form or what stands in for it. Runs as the function's owner. */
 static void
 evaluate_calls(void *arg)
 {
@@ -174,7 +174,7 @@ evaluate_calls(void *arg)
 
 	SPI_connect();
 	if (rule->call_plan == NULL)
-		rule->call_plan = prepare(ev, "0::pg_catalog.int8", "", rule->function, "$", "", ev->types);
+		rule->call_plan = prepare(ev, "0::pg_catalog.int8", "", rule->replaced ? rule->twin : rule->function, "$", "", ev->types);
 	for (int i = 0; i < ev->shape->nargs; i++)
 	{
 		int16		len;

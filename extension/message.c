@@ -124,21 +124,37 @@ message_emit(char type, StringInfo message, bool transactional)
 }
 
 PG_FUNCTION_INFO_V1(synchro_emit_activation);
+PG_FUNCTION_INFO_V1(synchro_emit_switch);
 PG_FUNCTION_INFO_V1(synchro_emit_push);
 PG_FUNCTION_INFO_V1(synchro_emit_marker);
 PG_FUNCTION_INFO_V1(synchro_emit_compaction);
 PG_FUNCTION_INFO_V1(synchro_secret_key_changed);
 
-/* _emit_activation(generation bigint) void */
-Datum
-synchro_emit_activation(PG_FUNCTION_ARGS)
+/* A generation, and the transaction that tells of it. */
+static void
+emit_generation(char type, int64 generation)
 {
 	StringInfoData message;
 
 	message_begin(&message);
-	pq_sendint64(&message, PG_GETARG_INT64(0));
+	pq_sendint64(&message, generation);
 	pq_sendint64(&message, U64FromFullTransactionId(GetTopFullTransactionId()));
-	message_emit(MESSAGE_ACTIVATION, &message, true);
+	message_emit(type, &message, true);
+}
+
+/* _emit_activation(generation bigint) void */
+Datum
+synchro_emit_activation(PG_FUNCTION_ARGS)
+{
+	emit_generation(MESSAGE_ACTIVATION, PG_GETARG_INT64(0));
+	PG_RETURN_VOID();
+}
+
+/* _emit_switch(generation bigint) void */
+Datum
+synchro_emit_switch(PG_FUNCTION_ARGS)
+{
+	emit_generation(MESSAGE_SWITCH, PG_GETARG_INT64(0));
 	PG_RETURN_VOID();
 }
 

@@ -12,6 +12,7 @@
 
 #define MESSAGE_FENCE 'F'
 #define MESSAGE_ACTIVATION 'A'
+#define MESSAGE_SWITCH 'S'
 #define MESSAGE_PUSH 'P'
 #define MESSAGE_MARKER 'M'
 #define MESSAGE_DRIFT 'D'

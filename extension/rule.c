@@ -67,13 +67,13 @@ open_cache(void)
 
 static const char membership_query[] =
 "SELECT r.membership_function, r.membership_twin, r.membership_hash, r.key_type, r.xmin, a.atttypmod, l.table_id, r.pk_type, "
-"CASE r.composition WHEN 'single_scope' THEN 1 ELSE r.max_scope_fanout END, r.composition = 'single_scope' "
+"CASE r.composition WHEN 'single_scope' THEN 1 ELSE r.max_scope_fanout END, r.composition = 'single_scope', r.twin_hash "
 "FROM synchro.registration r JOIN synchro.relation l ON l.rel_no = r.rel_no "
 "LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = l.relation_oid AND a.attnum = r.key_attnum "
 "WHERE r.generation = $1 AND r.rel_no = $2 AND $3 = 0 AND r.kind = 'synced'";
 
 static const char impact_query[] =
-"SELECT d.impact_function, d.impact_twin, d.impact_hash, r.key_type, d.xmin, a.atttypmod, l.table_id, r.pk_type, d.max_impact_rows, false "
+"SELECT d.impact_function, d.impact_twin, d.impact_hash, r.key_type, d.xmin, a.atttypmod, l.table_id, r.pk_type, d.max_impact_rows, false, d.twin_hash "
 "FROM synchro.membership_dependency d JOIN synchro.registration r ON r.generation = d.generation AND r.rel_no = d.target_rel_no "
 "JOIN synchro.relation l ON l.rel_no = r.rel_no "
 "LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = l.relation_oid AND a.attnum = r.key_attnum "
@@ -138,8 +138,52 @@ load(Rule *rule, bool *ours)
 	get_text(tuple, desc, 8, rule->pk_type, sizeof(rule->pk_type));
 	rule->limit = get_int32(tuple, desc, 9, 1);
 	rule->single_scope = DatumGetBool(SPI_getbinval(tuple, desc, 10, &isnull));
+	get_text(tuple, desc, 11, rule->twin_hash, sizeof(rule->twin_hash));
 	SPI_finish();
 	syn_act_back(&caller);
+}
+
+static const char membership_again_query[] =
+"SELECT FROM synchro.registration WHERE generation > $1 AND rel_no = $2 AND $3 = 0 AND membership_function = $4 AND membership_hash = $5";
+
+static const char impact_again_query[] =
+"SELECT FROM synchro.membership_dependency "
+"WHERE generation > $1 AND target_rel_no = $2 AND source_rel_no = $3 AND impact_function = $4 AND impact_hash = $5";
+
+/* Was the function's present definition registered for the same purpose after this generation? */
+static bool
+registered_again(Rule *rule, const char *hash)
+{
+	Oid			types[] = {INT8OID, INT4OID, INT4OID, OIDOID, TEXTOID};
+	Datum		values[] = {Int64GetDatum(rule->key.generation), Int32GetDatum(rule->key.target), Int32GetDatum(rule->key.source),
+	ObjectIdGetDatum(rule->function), CStringGetTextDatum(hash)};
+	SynActor	caller;
+	bool		found;
+
+	syn_act_as(&caller, syn_owner());
+	SPI_connect();
+	if (SPI_execute_with_args(rule_is_impact(rule) ? impact_again_query : membership_again_query, lengthof(types), types, values, NULL,
+							  true, 1) != SPI_OK_SELECT)
+		elog(ERROR, "could not read the registry");
+	found = SPI_processed > 0;
+	SPI_finish();
+	syn_act_back(&caller);
+	return found;
+}
+
+/*
+ * The function was replaced deliberately, for a rule that is not active yet. The copy has the registered body, and stands in until then;
+ * its own hash says that nobody has changed it.
+ */
+static bool
+twin_stands_in(Rule *rule, const char *hash)
+{
+	char	   *twin_hash;
+
+	if (!OidIsValid(rule->twin) || rule->twin_hash[0] == '\0' || !registered_again(rule, hash))
+		return false;
+	twin_hash = syn_definition_hash(rule->twin);
+	return twin_hash != NULL && strcmp(twin_hash, rule->twin_hash) == 0;
 }
 
 static void
@@ -154,12 +198,16 @@ verify(Rule *rule)
 	hash = syn_definition_hash(rule->function);
 	if (hash == NULL)
 		syn_evaluation_failed(SYNCHRO_ERR_EVALUATION_FAILED, psprintf("the %s function does not exist any more", kind));
-	if (strcmp(hash, rule->hash) != 0)
+	rule->replaced = strcmp(hash, rule->hash) != 0;
+	if (rule->replaced && !twin_stands_in(rule, hash))
 		syn_evaluation_failed(SYNCHRO_ERR_EVALUATION_FAILED, psprintf("the %s function is not the registered one", kind));
-	if (OidIsValid(rule->twin) && !syn_twin_matches(rule->twin, rule->function))
+	if (!rule->replaced && OidIsValid(rule->twin) && !syn_twin_matches(rule->twin, rule->function))
 		syn_evaluation_failed(SYNCHRO_ERR_EVALUATION_FAILED, psprintf("the copy of the %s function was changed", kind));
 	pfree(hash);
-	rule->owner = syn_function_owner(rule->function);
+	if (rule->call_plan)
+		SPI_freeplan(rule->call_plan);	/* of the function, or of the twin */
+	rule->call_plan = NULL;
+	rule->owner = syn_function_owner(rule->replaced ? rule->twin : rule->function);
 	rule->verified_at = now;
 }
 

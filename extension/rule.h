@@ -23,6 +23,8 @@ typedef struct Rule
 	Oid			twin;			/* InvalidOid: none, evaluate by calls */
 	Oid			owner;
 	char		hash[65];
+	char		twin_hash[65];	/* empty: none */
+	bool		replaced;		/* by a definition registered for a later generation: the twin stands in */
 	uint64		verified_at;	/* epoch; 0: not yet */
 	/* of the target's key */
 	Oid			key_type;

@@ -43,6 +43,7 @@ const (
 	ErrImmutableRecord            = "immutable_record"
 	ErrInvalidParameter           = "invalid_parameter"
 	ErrEvaluationFailed           = "evaluation_failed"
+	ErrGenerationRejected         = "generation_rejected"
 )
 
 var errorTable = []ErrorCode{
@@ -85,4 +86,5 @@ var errorTable = []ErrorCode{
 	{Name: ErrImmutableRecord, SQLState: "55000", Status: 0, Retryable: false},
 	{Name: ErrInvalidParameter, SQLState: "22023", Status: 0, Retryable: false},
 	{Name: ErrEvaluationFailed, SQLState: "SY201", Status: 0, Retryable: false},
+	{Name: ErrGenerationRejected, SQLState: "SY202", Status: 0, Retryable: false},
 }

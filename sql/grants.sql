@@ -83,11 +83,15 @@ GRANT EXECUTE ON FUNCTION synchro.synchro_compact(interval, int) TO synchro_oper
 -- The worker reads the registry and writes capture state and projections.
 GRANT USAGE ON SCHEMA synchro_data TO synchro_worker;
 GRANT SELECT ON synchro.relation, synchro.captured_column, synchro.manifest, synchro.manifest_field, synchro.registry_generation,
-  synchro.registration, synchro.active_registration, synchro.membership_dependency, synchro.progress, synchro.quarantine, synchro.scope, synchro.scope_entry,
+  synchro.registration, synchro.active_registration, synchro.membership_dependency, synchro.standing_registration, synchro.progress, synchro.quarantine, synchro.scope, synchro.scope_entry,
   synchro.manifest_affected_scope, synchro.client_materialized TO synchro_worker;
 GRANT INSERT, UPDATE, DELETE ON synchro.scope, synchro.scope_entry, synchro.manifest_affected_scope, synchro.client_materialized,
   synchro.quarantine TO synchro_worker;
 GRANT UPDATE ON synchro.progress TO synchro_worker;
+GRANT SELECT, INSERT, UPDATE, DELETE ON synchro.backfill, synchro.staged_membership TO synchro_worker;
+GRANT SELECT ON synchro.declared_scope TO synchro_worker;
+GRANT EXECUTE ON FUNCTION synchro._newest_generation(), synchro._changed_rules(bigint, bigint), synchro._built_on_rejected(bigint),
+  synchro._reject_generation(bigint, text, int), synchro._emit_switch(bigint), synchro._sweep_relation(oid) TO synchro_worker;
 GRANT SELECT, DELETE ON synchro.push_fence TO synchro_worker;
 GRANT EXECUTE ON FUNCTION synchro._row_digest(int, bigint, record, text), synchro._key_bytes(text, text), synchro._key_text(text, bytea),
   synchro._stream_identity(), synchro._fence_key(), synchro._ensure_publication() TO synchro_worker;
@@ -95,7 +99,6 @@ GRANT EXECUTE ON FUNCTION synchro._evaluate_membership(int, bigint, text[]), syn
   synchro._drop_expired_rebuilds(int) TO synchro_worker;
 GRANT SELECT, INSERT, DELETE ON synchro.compaction TO synchro_worker;
 GRANT EXECUTE ON FUNCTION synchro._expire_clients(timestamptz), synchro._compact_scopes(bigint, int), synchro._tidy(timestamptz, int) TO synchro_worker;
-GRANT EXECUTE ON FUNCTION synchro._baseline(int, bigint), synchro._remove_triggers(oid) TO synchro_worker;
-GRANT EXECUTE ON FUNCTION synchro._drift() TO synchro_worker;
+GRANT EXECUTE ON FUNCTION synchro._baseline(int, bigint), synchro._drift() TO synchro_worker;
 GRANT EXECUTE ON FUNCTION synchro._store_rows(int, bigint, smallint, smallint, bytea), synchro._store_scopes(int, bytea),
   synchro._store_entries(bigint, bytea, boolean) TO synchro_worker;

@@ -7,29 +7,42 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// activate makes a generation current inside the open database transaction: entries of new relations, whose projections
-// the registering transaction has filled; nothing any more of those that left; the scopes that a new manifest affects.
+// activate carries out what a message says of a generation, inside the open database transaction, and returns the one that is active
+// then: it becomes so at once, or has to be staged first, or has been staged.
 func (a *applier) activate(ctx context.Context, w *work) (*registry, error) {
-	old, conn := a.reg, a.conn
+	if w.act.staged {
+		return a.cross(ctx, w)
+	}
 	// A registration that was rolled back to a savepoint can leave its message in a streamed transaction.
-	made, err := query(ctx, conn, "SELECT 1 FROM synchro.registry_generation WHERE generation = $1::text::int8 AND xid = $2::text::xid8",
+	made, err := query(ctx, a.conn, "SELECT staged FROM synchro.registry_generation WHERE generation = $1::text::int8 AND xid = $2::text::xid8",
 		itoa(w.act.generation), itoa(w.act.xid))
 	if err != nil || len(made) == 0 {
-		return old, err
+		return a.active, err
 	}
-	next, err := loadRegistry(ctx, conn, w.act.generation)
+	if made[0].text(0) == "t" || a.fill != nil {
+		return a.active, a.arrive(ctx, w.act.generation)
+	}
+	next, err := loadRegistry(ctx, a.conn, w.act.generation)
 	if err != nil {
 		return nil, err
 	}
-	r, err := one(ctx, conn, "SELECT transition_class FROM synchro.manifest WHERE schema_version = $1::text::int8", itoa(next.schemaVersion))
+	return next, a.install(ctx, w, next, func(ctx context.Context, rel *relation) error {
+		return a.admit(ctx, rel, w.commit.commitLSN, w.act.ordinal)
+	})
+}
+
+// install makes a generation current: nothing any more of relations that left, what enter makes of new ones, the scopes that the new
+// manifests affect.
+func (a *applier) install(ctx context.Context, w *work, next *registry, enter func(context.Context, *relation) error) error {
+	old := a.active
+	steps, err := a.steps(ctx, old, next)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	changed, class := next.schemaVersion != old.schemaVersion, r.text(0)
 	for _, rel := range old.ordered() {
 		if next.byNo[rel.no] == nil {
-			if err := a.retire(ctx, rel, next, w, changed && class == "class_4"); err != nil {
-				return nil, err
+			if err := a.retire(ctx, rel, w, steps); err != nil {
+				return err
 			}
 		}
 	}
@@ -44,29 +57,40 @@ func (a *applier) activate(ctx context.Context, w *work) (*registry, error) {
 			}
 			continue
 		}
-		if err := a.admit(ctx, rel, w.commit.commitLSN, w.act.ordinal); err != nil {
-			return nil, err
+		if err := enter(ctx, rel); err != nil {
+			return err
 		}
-		if changed && class == "class_3" {
-			if err := affect(ctx, conn, next, rel); err != nil {
-				return nil, err
-			}
+		if err := affect(ctx, a.conn, steps, rel); err != nil {
+			return err
 		}
 	}
-	_, err = query(ctx, conn, "UPDATE synchro.progress SET registry_generation = $1::text::int8, schema_version = $2::text::int8",
+	_, err = query(ctx, a.conn, "UPDATE synchro.progress SET registry_generation = $1::text::int8, schema_version = $2::text::int8",
 		itoa(next.generation), itoa(next.schemaVersion))
 	if err != nil {
-		return nil, fmt.Errorf("activating a generation: %w", err)
+		return fmt.Errorf("activating a generation: %w", err)
 	}
-	return next, nil
+	return nil
+}
+
+// steps are the manifests between two generations that rematerialize rows, as an array literal: more than one when a generation
+// between them was rejected.
+func (a *applier) steps(ctx context.Context, old, next *registry) (string, error) {
+	r, err := one(ctx, a.conn, `WITH RECURSIVE l AS (
+  SELECT m.* FROM synchro.manifest m WHERE m.schema_version = $2::text::int8 AND m.schema_version <> $1::text::int8
+  UNION ALL
+  SELECT m.* FROM l JOIN synchro.manifest m ON m.schema_version = l.parent_version AND m.schema_version <> $1::text::int8
+)
+SELECT coalesce(array_agg(l.schema_version), '{}') FROM l WHERE l.transition_class IN ('class_3', 'class_4')`, itoa(old.schemaVersion), itoa(next.schemaVersion))
+	if err != nil {
+		return "", err
+	}
+	return r.text(0), nil
 }
 
 // retire removes what is materialized of a relation that left.
-func (a *applier) retire(ctx context.Context, rel *relation, next *registry, w *work, affected bool) error {
-	if affected {
-		if err := affect(ctx, a.conn, next, rel); err != nil {
-			return err
-		}
+func (a *applier) retire(ctx context.Context, rel *relation, w *work, steps string) error {
+	if err := affect(ctx, a.conn, steps, rel); err != nil {
+		return err
 	}
 	rows, err := query(ctx, a.conn, `WITH e AS (DELETE FROM synchro.scope_entry WHERE rel_no = $1::text::int4 RETURNING scope_no)
 UPDATE synchro.scope s SET high_lsn = $2::text::pg_lsn FROM (SELECT DISTINCT e.scope_no FROM e) v WHERE s.scope_no = v.scope_no
@@ -83,20 +107,20 @@ RETURNING s.scope_no`, itoa(int64(rel.no)), w.commit.commitLSN.String())
 	return nil
 }
 
-// affect marks the scopes that hold rows of a relation as affected by the new manifest.
-func affect(ctx context.Context, conn *pgconn.PgConn, next *registry, rel *relation) error {
+// affect marks the scopes that hold rows of a relation as affected by new manifests.
+func affect(ctx context.Context, conn *pgconn.PgConn, steps string, rel *relation) error {
 	_, err := query(ctx, conn, `INSERT INTO synchro.manifest_affected_scope (schema_version, scope_no)
-SELECT DISTINCT $1::text::int8, e.scope_no FROM synchro.scope_entry e WHERE e.rel_no = $2::text::int4 AND e.state <> 'x'
-    ON CONFLICT DO NOTHING`, itoa(next.schemaVersion), itoa(int64(rel.no)))
+SELECT m, e.scope_no FROM (SELECT DISTINCT e.scope_no FROM synchro.scope_entry e WHERE e.rel_no = $2::text::int4 AND e.state <> 'x') e,
+       unnest($1::text::int8[]) m
+    ON CONFLICT DO NOTHING`, steps, itoa(int64(rel.no)))
 	return err
 }
 
-// dropTriggers takes the triggers off relations that no generation from the active one on contains, outside of any
+// dropTriggers takes the triggers off relations that are not registered any more, and takes them out of the publication, outside of any
 // materialization: the lock may have to be waited for. What cannot be had now is tried again.
 func (s *session) dropTriggers(ctx context.Context, conn *pgconn.PgConn) error {
 	rows, err := query(ctx, conn, `SELECT l.relation_oid FROM synchro.relation l
- WHERE NOT EXISTS (SELECT FROM synchro.registration r WHERE r.rel_no = l.rel_no
-                      AND r.generation >= (SELECT p.registry_generation FROM synchro.progress p))
+ WHERE NOT EXISTS (SELECT FROM synchro.standing_registration r WHERE r.rel_no = l.rel_no)
    AND EXISTS (SELECT FROM pg_trigger t JOIN pg_proc f ON f.oid = t.tgfoid
                 WHERE t.tgrelid = l.relation_oid AND f.proname = 'synchro_fence' AND f.pronamespace = 'synchro'::regnamespace)`)
 	if err != nil {
@@ -104,7 +128,7 @@ func (s *session) dropTriggers(ctx context.Context, conn *pgconn.PgConn) error {
 	}
 	s.triggersDue = false
 	for _, r := range rows {
-		if _, err := query(ctx, conn, "SELECT synchro._remove_triggers($1::text::oid)", r.text(0)); err != nil {
+		if _, err := query(ctx, conn, "SELECT synchro._sweep_relation($1::text::oid)", r.text(0)); err != nil {
 			if sqlState(err) != "55P03" && sqlState(err) != "40P01" {
 				return err
 			}

@@ -28,6 +28,9 @@ SELECT * FROM unnest($1::int8[], $2::int8[])
 	stLSN = &statement{"lsn", "SELECT pg_current_wal_insert_lsn(), pg_current_wal_flush_lsn()"}
 )
 
+// stageShare bounds how long work may wait for what is staged after the work before it.
+const stageShare = 100 * time.Millisecond
+
 const divisionByZero = "22012"
 
 // applier executes work on the apply connection and is the only writer of the materialized state.
@@ -37,7 +40,10 @@ type applier struct {
 	works  <-chan *work
 	ledger *ledger
 	state  *progress
-	reg    *registry
+	reg    *registry            // that rows are captured with
+	active *registry            // whose rules are in force: the same, unless generations wait
+	fill   *backfill            // the pending generation at work, nil: none
+	marks  map[*relation]*array // keys that events have impacted under its rules
 	single pglogrepl.LSN
 	open   bool               // inside the database transaction of a batch
 	pieces bool               // which comes in more than one piece of work
@@ -53,14 +59,48 @@ type applier struct {
 func (a *applier) run(ctx context.Context) error {
 	defer a.forgetAftermath()
 	for {
-		select {
-		case w := <-a.works:
-			if err := a.do(ctx, w); err != nil {
+		w, err := a.next(ctx)
+		if err != nil {
+			return err
+		}
+		if w == nil {
+			if _, err := a.stage(ctx); err != nil {
 				return err
 			}
-		case <-ctx.Done():
-			return context.Cause(ctx)
+			continue
 		}
+		if err := a.do(ctx, w); err != nil {
+			return err
+		}
+		// Staging keeps ahead of what marks rows, however busy the stream is.
+		began := time.Now()
+		for rows := w.rows + 1; !a.open && a.fill.waiting() && rows > 0 && time.Since(began) < stageShare; {
+			n, err := a.stage(ctx)
+			if err != nil {
+				return err
+			}
+			rows -= max(n, 1)
+		}
+	}
+}
+
+// next waits for work; nil means that there is none, and something to stage.
+func (a *applier) next(ctx context.Context) (*work, error) {
+	if !a.open && a.fill.waiting() {
+		select {
+		case w := <-a.works:
+			return w, nil
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		default:
+			return nil, nil
+		}
+	}
+	select {
+	case w := <-a.works:
+		return w, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
 }
 
@@ -76,6 +116,9 @@ func (a *applier) do(ctx context.Context, w *work) error {
 		}
 	}
 	err := a.execute(ctx, w)
+	if w.act != nil && w.act.staged {
+		err = a.refused(ctx, w.act.generation, err)
+	}
 	if sqlState(err) == divisionByZero && !errors.As(err, new(*failure)) {
 		return errTakenOver
 	}
@@ -134,6 +177,11 @@ func (a *applier) execute(ctx context.Context, w *work) error {
 	if err := a.cfg.failAt("apply"); err != nil {
 		return err
 	}
+	if w.act != nil && w.act.staged && a.fill != nil {
+		if err := a.drain(ctx); err != nil {
+			return err
+		}
+	}
 	limits := a.cfg.Limits()
 	if len(w.changes) > 0 || w.act != nil || !w.last || a.open {
 		var head []call
@@ -165,6 +213,7 @@ func (a *applier) execute(ctx context.Context, w *work) error {
 	if err != nil {
 		return err
 	}
+	calls = append(calls, a.fill.mark(w.changes)...)
 	var next *registry
 	if w.act != nil { // the registering transaction's own rows belong to the old generation: first they, then the new one
 		if err := a.pipeline.run(ctx, calls); err != nil {
@@ -277,7 +326,7 @@ func (a *applier) finish(ctx context.Context, w *work, calls []call, next *regis
 		}
 		a.setRegistry(next)
 		a.left() // not before the commit: the keeper looks at what is active
-		w.done <- next
+		w.done <- a.reg
 	}
 	return nil
 }
@@ -307,7 +356,13 @@ func (a *applier) announce(w *work, activated bool) {
 	a.news.add(w.commit.commitLSN, numbers)
 }
 
-func (a *applier) setRegistry(reg *registry) { a.reg, a.schema = reg, reg.schemaVersion }
+// setRegistry makes a generation the active one.
+func (a *applier) setRegistry(active *registry) {
+	a.active, a.reg, a.schema = active, active, active.schemaVersion
+	if a.fill != nil {
+		a.reg = a.fill.capture
+	}
+}
 
 // ending is what the last piece of a batch records.
 func (a *applier) ending(w *work) (calls []call) {

@@ -8,10 +8,11 @@ import (
 	"github.com/jackc/pglogrepl"
 )
 
-// activation is a generation that a transaction makes current.
+// activation is a generation that a transaction registers, or, when it was staged, makes current.
 type activation struct {
 	generation int64
-	xid        int64 // of the registering transaction: it must be visible first
+	staged     bool
+	xid        int64 // of that transaction: it must be visible first
 	ordinal    int64 // position of the message among the row changes
 }
 
@@ -227,12 +228,12 @@ func (p *pass) message(off int64, content []byte) error {
 	switch typ {
 	case typeFence:
 		return p.fence(off, body)
-	case typeActivation:
+	case typeActivation, typeSwitch:
 		generation, xid, err := parsePair(body)
 		if err != nil {
 			return err
 		}
-		p.b.activation = &activation{generation: generation, xid: xid, ordinal: p.ordinal}
+		p.b.activation = &activation{generation: generation, staged: typ == typeSwitch, xid: xid, ordinal: p.ordinal}
 	case typePush:
 		client, epoch, err := parsePair(body)
 		if err != nil {

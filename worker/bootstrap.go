@@ -70,12 +70,13 @@ func (s *session) bootstrap(ctx context.Context) error {
 
 // baseline fills the projections and entries of the newest generation that the slot's snapshot sees.
 func (s *session) baseline(ctx context.Context, snapshot string, at pglogrepl.LSN) (generation int64, err error) {
-	for _, sql := range []string{"BEGIN ISOLATION LEVEL REPEATABLE READ", "SET TRANSACTION SNAPSHOT " + quoteLiteral(snapshot), "DELETE FROM synchro.scope_entry"} {
+	for _, sql := range []string{"BEGIN ISOLATION LEVEL REPEATABLE READ", "SET TRANSACTION SNAPSHOT " + quoteLiteral(snapshot), "DELETE FROM synchro.scope_entry",
+		"DELETE FROM synchro.staged_membership", "DELETE FROM synchro.backfill WHERE state <> 'rejected'"} {
 		if _, err := query(ctx, s.apply, sql); err != nil {
 			return 0, fmt.Errorf("baseline: %w", err)
 		}
 	}
-	r, err := one(ctx, s.apply, "SELECT max(generation) FROM synchro.registry_generation WHERE schema_version IS NOT NULL")
+	r, err := one(ctx, s.apply, "SELECT synchro._newest_generation()")
 	if err != nil {
 		return 0, err
 	}

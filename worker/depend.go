@@ -14,6 +14,7 @@ type dependency struct {
 	target, source *relation
 	columns        []captured // of the source: an event that changes none of them impacts nothing
 	impact         *statement // (ord, key) of impacted target rows, by old and new images
+	pending        bool       // of a rule that is being staged
 }
 
 // relset is a set of relations of one registry, by their bit.

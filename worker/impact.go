@@ -101,6 +101,9 @@ func (a *applier) evaluateImpacts(ctx context.Context) error {
 						if !ok || i >= len(q.at) {
 							return errCount
 						}
+						if d.pending {
+							return a.noteImpacted(d, v[1])
+						}
 						return f.impact(d.target, &q.at[i], v[1])
 					}})
 			}
@@ -109,6 +112,9 @@ func (a *applier) evaluateImpacts(ctx context.Context) error {
 			return nil
 		}
 		if err := a.pipeline.run(ctx, calls); err != nil {
+			return err
+		}
+		if err := a.markImpacted(ctx); err != nil {
 			return err
 		}
 		for _, d := range deps {

@@ -54,7 +54,7 @@ func (m *materializer) store(ctx context.Context, head []call, all []*changes, l
 			wait := late.has(ch.rel.bit)
 			ch.images[0] = m.width(ch.rel, wait)
 			c := call{statement: ch.rel.sql.store, relNo: ch.rel.no, expect: 1, params: [][]byte{ch.images}}
-			if ch.rel.kind == kindSynced && !wait {
+			if ch.rel.live() && !wait {
 				c.binary, c.onRow = binaryColumn, ch.told
 			}
 			calls = append(append(calls, looks...), c)
@@ -70,7 +70,7 @@ func (m *materializer) store(ctx context.Context, head []call, all []*changes, l
 		}
 	}
 	for _, ch := range all {
-		if len(ch.rows) > 0 && ch.rel.kind == kindSynced && !late.has(ch.rel.bit) {
+		if len(ch.rows) > 0 && ch.rel.live() && !late.has(ch.rel.bit) {
 			calls = append(calls, m.evaluation(ch))
 		}
 	}
@@ -80,7 +80,7 @@ func (m *materializer) store(ctx context.Context, head []call, all []*changes, l
 // width is how many scopes a new row will probably have: their numbers can then be written where they belong. One that is read again
 // before it has any must not seem to have some.
 func (m *materializer) width(rel *relation, readAgain bool) byte {
-	if rel.kind != kindSynced || readAgain {
+	if !rel.live() || readAgain {
 		return 0
 	}
 	if n, ok := m.widths[rel.no]; ok {

@@ -11,6 +11,7 @@ const (
 	messagePrefix  = "synchro"
 	typeFence      = 'F'
 	typeActivation = 'A'
+	typeSwitch     = 'S'
 	typePush       = 'P'
 	typeMarker     = 'M'
 	typeDrift      = 'D'
@@ -118,7 +119,7 @@ func (f fence) eachGenerated(fn func(attnum int16, c column)) {
 	}
 }
 
-// parsePair reads the body of A (generation, xid8 of the registering transaction) and of P (client, write epoch).
+// parsePair reads the body of A and S (generation, xid8 of the transaction that tells of it) and of P (client, write epoch).
 func parsePair(body []byte) (first, second int64, err error) {
 	r := reader{b: body}
 	first, second = int64(r.u64()), int64(r.u64())

@@ -17,6 +17,7 @@ import (
 type registry struct {
 	generation    int64
 	schemaVersion int64
+	waiting       string // names of the generations that wait, when it captures for them too
 	byOID         map[uint32]*relation
 	byNo          map[int32]*relation
 }
@@ -28,6 +29,7 @@ type relation struct {
 	since     int64
 	id, table [16]byte
 	kind      byte
+	ahead     bool // of a pending generation only: captured, and in no scope yet
 	schema    string
 	name      string
 	qualified string

@@ -144,6 +144,10 @@ func (s *session) serve(ctx context.Context) (err error) {
 	if err := s.checkDrift(ctx, s.side); err != nil {
 		return err
 	}
+	fill, err := loadBackfill(ctx, s.side, reg)
+	if err != nil {
+		return err
+	}
 	if err := s.startStream(ctx); err != nil {
 		return err
 	}
@@ -153,13 +157,13 @@ func (s *session) serve(ctx context.Context) (err error) {
 	tick(s.departures)
 	s.report(Streaming)
 	started := time.Now()
-	err = s.flow(ctx, reg, keys)
+	err = s.flow(ctx, reg, keys, fill)
 	s.streamed = time.Since(started)
 	return err
 }
 
 // flow runs receiver, planner and applier, and the helpers beside them.
-func (s *session) flow(ctx context.Context, reg *registry, keys []macKey) error {
+func (s *session) flow(ctx context.Context, reg *registry, keys []macKey, fill *backfill) error {
 	var seed [16]byte
 	if _, err := rand.Read(seed[:]); err != nil {
 		return err
@@ -175,17 +179,18 @@ func (s *session) flow(ctx context.Context, reg *registry, keys []macKey) error 
 	}
 	m := newCompactor(s)
 	r.compact = m.ask
-	p := &planner{
-		x:     newIndexer(reg, keys, [2]uint64{binary.LittleEndian.Uint64(seed[:]), binary.LittleEndian.Uint64(seed[8:])}, s.single),
-		queue: q, works: works, limits: s.cfg.Limits, single: s.single, skip: s.state.endLSN,
-	}
 	a := &applier{
 		materializer: newMaterializer(newPipeline(s.apply), s.returning), cfg: s.cfg, works: works, ledger: s.ledger, state: s.state, single: s.single,
 		news: s.news, heart: s.heart,
 		pushed: func() { tick(s.pushes) }, left: func() { tick(s.departures) },
 	}
+	a.fill = fill
 	a.setRegistry(reg)
 	s.news.everything(s.state.commitLSN) // an earlier life may have ended before it announced its last batch
+	p := &planner{
+		x:     newIndexer(a.reg, keys, [2]uint64{binary.LittleEndian.Uint64(seed[:]), binary.LittleEndian.Uint64(seed[8:])}, s.single),
+		queue: q, works: works, limits: s.cfg.Limits, single: s.single, skip: s.state.endLSN,
+	}
 	k := &keeper{s: s, conn: s.side}
 	c, ctx := newCrew(ctx)
 	c.start(func() error { return streamError(ctx, s.state, r.run(ctx)) })

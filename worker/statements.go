@@ -13,6 +13,7 @@ type statements struct {
 	rel     *relation
 	gen     int64
 	schema  int64
+	waiting string                // of the registry
 	store   *statement            // takes images (work.go), returns what changes.told reads
 	remove  *statement            // of keys; returns key, key octets and scopes of those that were there
 	read    *statement            // of keys; for each that is there: key, returning(), version
@@ -24,9 +25,9 @@ type statements struct {
 }
 
 func newStatements(rel *relation, reg *registry) *statements {
-	s := &statements{rel: rel, gen: reg.generation, schema: reg.schemaVersion, looks: map[string]*statement{}}
+	s := &statements{rel: rel, gen: reg.generation, schema: reg.schemaVersion, waiting: reg.waiting, looks: map[string]*statement{}}
 	schema := s.schema
-	if rel.kind == kindDependency {
+	if !rel.live() {
 		schema = 0 // nothing is told
 	}
 	s.store = s.named("store", fmt.Sprintf("SELECT synchro._store_rows(%d, %d, %d::int2, %d::int2, $1)", rel.no, schema, rel.keyAttnum, rel.deleted))
@@ -42,7 +43,7 @@ func newStatements(rel *relation, reg *registry) *statements {
 }
 
 func (s *statements) named(what, sql string) *statement {
-	return &statement{name: fmt.Sprintf("g%d_r%d_%s", s.gen, s.rel.no, what), sql: sql}
+	return &statement{name: fmt.Sprintf("g%d%s_r%d_%s", s.gen, s.waiting, s.rel.no, what), sql: sql}
 }
 
 func (s *statements) table() string { return fmt.Sprintf("synchro_data.r_%d", s.rel.no) }

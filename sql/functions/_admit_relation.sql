@@ -9,9 +9,7 @@ DECLARE
   v_columns name[] := coalesce(p_registration.captured_columns, p_registration.sync_columns);
 BEGIN
   -- A relation that an unregistration has left, but the worker has not yet: its projection still belongs to the worker.
-  IF EXISTS (SELECT FROM synchro.active_registration a WHERE a.relation_oid = p_relation)
-     OR EXISTS (SELECT FROM synchro.registration r JOIN synchro.relation l ON l.rel_no = r.rel_no
-                 WHERE l.relation_oid = p_relation AND r.generation > (SELECT p.registry_generation FROM synchro.progress p)) THEN
+  IF EXISTS (SELECT FROM synchro.standing_registration r WHERE r.relation_oid = p_relation) THEN
     RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = 'the table''s unregistration is not active yet',
       HINT = 'register it again once the worker has activated the unregistration';
   END IF;

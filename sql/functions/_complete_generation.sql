@@ -2,11 +2,22 @@ CREATE FUNCTION synchro._complete_generation() RETURNS trigger LANGUAGE plpgsql 
 SET search_path = pg_catalog, synchro, pg_temp AS $fn$
 -- At commit of a registering transaction: validates what it changed as a whole, baselines its new relations, makes the manifest
 -- and puts the activation into the WAL. Any error rolls the registration back.
--- Relations that left are published up to here: what this transaction changed in them has row events for its fences.
+-- Relations that left are published up to here: what this transaction changed in them has row events for its fences. Those of a staged
+-- generation stay published until it is active.
 DECLARE
   v_reg            record;
   v_rematerialized uuid[] := '{}';
+  v_changed        int[] := ARRAY(SELECT synchro._changed_rules(NEW.base, NEW.generation));
+  v_staged         boolean;
 BEGIN
+  IF EXISTS (SELECT FROM synchro.declared_scope d WHERE d.generation = NEW.generation AND d.rel_no <> ALL (v_changed)) THEN
+    RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'p_affected_scopes belongs to a changed membership rule only';
+  END IF;
+  -- Behind a generation that is being staged, every other one waits.
+  v_staged := v_changed <> '{}' OR EXISTS (
+    SELECT FROM synchro.registry_generation g
+     WHERE g.staged AND g.generation < NEW.generation AND g.generation > (SELECT p.registry_generation FROM synchro.progress p)
+       AND NOT EXISTS (SELECT FROM synchro.backfill b WHERE b.generation = g.generation AND b.state = 'rejected'));
   PERFORM synchro._check_dependencies(NEW.generation);
   PERFORM synchro._complete_rules(NEW.generation);
   FOR v_reg IN
@@ -21,9 +32,9 @@ BEGIN
   PERFORM synchro._index_projections(NEW.generation);
   PERFORM synchro._unpublish(r.prrelid)
      FROM pg_publication_rel r JOIN pg_publication b ON b.oid = r.prpubid JOIN synchro.relation l ON l.relation_oid = r.prrelid
-    WHERE b.pubname = current_setting('synchro.publication_name')
+    WHERE NOT v_staged AND b.pubname = current_setting('synchro.publication_name')
       AND NOT EXISTS (SELECT FROM synchro.registration g WHERE g.generation = NEW.generation AND g.rel_no = l.rel_no);
-  UPDATE synchro.registry_generation SET schema_version = synchro._publish_manifest(NEW.generation, v_rematerialized)
+  UPDATE synchro.registry_generation SET schema_version = synchro._publish_manifest(NEW.generation, v_rematerialized), staged = v_staged
    WHERE generation = NEW.generation;
   PERFORM synchro._emit_activation(NEW.generation);
   PERFORM synchro._seal_registration();

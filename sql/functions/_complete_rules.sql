@@ -3,6 +3,7 @@ SET search_path = pg_catalog, synchro, pg_temp AS $fn$
 -- Checks the functions of every synced table whose membership rule or dependencies the generation changes, and makes twins of the new ones.
 -- A function without a twin is new. Errors: those of _complete_function.
 DECLARE
+  v_base   bigint := (SELECT g.base FROM synchro.registry_generation g WHERE g.generation = p_generation);
   v_target synchro.registration;
   v_dep    synchro.membership_dependency;
 BEGIN
@@ -11,7 +12,7 @@ BEGIN
      WHERE r.generation = p_generation AND r.kind = 'synced'
        AND (r.membership_twin IS NULL OR EXISTS (
              SELECT FROM (SELECT * FROM synchro.membership_dependency WHERE generation = p_generation AND target_rel_no = r.rel_no) d
-               FULL JOIN (SELECT * FROM synchro.membership_dependency WHERE generation = p_generation - 1 AND target_rel_no = r.rel_no) o
+               FULL JOIN (SELECT * FROM synchro.membership_dependency WHERE generation = v_base AND target_rel_no = r.rel_no) o
                       ON (o.source_rel_no, o.impact_function, o.impact_twin, o.source_attnums)
                        = (d.source_rel_no, d.impact_function, d.impact_twin, d.source_attnums)
               WHERE o.source_rel_no IS NULL OR d.source_rel_no IS NULL))
@@ -30,5 +31,9 @@ BEGIN
        WHERE generation = p_generation AND target_rel_no = v_dep.target_rel_no AND source_rel_no = v_dep.source_rel_no;
     END LOOP;
   END LOOP;
+  UPDATE synchro.registration SET twin_hash = synchro._definition_hash(membership_twin)
+   WHERE generation = p_generation AND membership_twin IS NOT NULL AND twin_hash IS NULL;
+  UPDATE synchro.membership_dependency SET twin_hash = synchro._definition_hash(impact_twin)
+   WHERE generation = p_generation AND impact_twin IS NOT NULL AND twin_hash IS NULL;
 END
 $fn$;

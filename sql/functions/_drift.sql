@@ -11,7 +11,7 @@ BEGIN
            coalesce(g.captured_columns, g.sync_columns || coalesce(l.view_columns, '{}')
              || array_remove(ARRAY[g.key_column, g.created_at_column, g.updated_at_column, g.deleted_at_column], NULL)) AS columns
       FROM synchro.registration g JOIN synchro.relation l ON l.rel_no = g.rel_no
-     WHERE g.generation = (SELECT max(x.generation) FROM synchro.registry_generation x)
+     WHERE g.generation = synchro._newest_generation()
   ), here AS MATERIALIZED (
     SELECT r.*, c.relname, c.relnamespace, c.relkind, c.relpersistence FROM r JOIN pg_class c ON c.oid = r.oid
   ), part AS MATERIALIZED (   -- the relation itself, and its partitions
@@ -63,7 +63,7 @@ BEGIN
   SELECT 'functions', f.rel_no, 'missing', false
     FROM (SELECT r.rel_no, r.membership_function AS oid FROM r WHERE r.membership_function IS NOT NULL
           UNION ALL SELECT m.target_rel_no, m.impact_function FROM synchro.membership_dependency m
-                     WHERE m.generation = (SELECT max(x.generation) FROM synchro.registry_generation x)
+                     WHERE m.generation = synchro._newest_generation()
           UNION ALL SELECT a.rel_no, a.membership_function FROM synchro.active_registration a WHERE a.membership_function IS NOT NULL) f
    WHERE NOT EXISTS (SELECT FROM pg_proc y WHERE y.oid = f.oid)
   UNION ALL

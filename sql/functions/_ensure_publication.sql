@@ -10,6 +10,6 @@ BEGIN
      FROM pg_publication_rel r JOIN pg_publication b ON b.oid = r.prpubid
     WHERE b.pubname = current_setting('synchro.publication_name')
       AND NOT EXISTS (SELECT FROM synchro.registration g JOIN synchro.relation l ON l.rel_no = g.rel_no
-                       WHERE l.relation_oid = r.prrelid AND g.generation = (SELECT max(x.generation) FROM synchro.registry_generation x));
+                       WHERE l.relation_oid = r.prrelid AND g.generation = synchro._newest_generation());
 END
 $fn$;

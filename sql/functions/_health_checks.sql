@@ -34,26 +34,37 @@ BEGIN
     ('slot_usable', v_slot.plugin <> 'pgoutput' OR v_slot.database <> current_database() OR v_slot.wal_status = 'lost', 'unusable', NULL),
     ('slot_active', NOT v_slot.active, 'not_streaming', NULL),
     ('capture', v_class IS NOT NULL, v_class, NULL),
-    ('registry', v_progress.registry_generation <> (SELECT max(g.generation) FROM synchro.registry_generation g), 'generation_pending',
+    -- One that has arrived and is being staged takes its time, and what was in force stays so.
+    ('registry', EXISTS (SELECT FROM synchro.registry_generation g WHERE g.generation > v_progress.registry_generation
+                            AND NOT EXISTS (SELECT FROM synchro.backfill b WHERE b.generation = g.generation)), 'generation_pending',
       (SELECT max(g.generation) FROM synchro.registry_generation g)),
     ('relations', EXISTS (SELECT FROM d WHERE d."check" = 'relations'), (SELECT min(d.reason) FROM d WHERE d."check" = 'relations'), NULL),
     ('key', EXISTS (SELECT FROM d WHERE d."check" = 'key'), 'changed', NULL),
     ('columns', EXISTS (SELECT FROM d WHERE d."check" = 'columns'), 'changed', NULL),
     ('triggers', EXISTS (SELECT FROM d WHERE d."check" = 'triggers'), 'missing_or_disabled', NULL),
     ('privileges', EXISTS (SELECT FROM d WHERE d."check" = 'privileges'), 'missing', NULL),
-    ('functions', EXISTS (SELECT FROM synchro.active_registration a
-                           WHERE synchro._definition_hash(a.membership_function) IS DISTINCT FROM a.membership_hash AND a.kind = 'synced')
-               OR EXISTS (SELECT FROM synchro.membership_dependency m
-                           WHERE m.generation = v_progress.registry_generation
-                             AND synchro._definition_hash(m.impact_function) IS DISTINCT FROM m.impact_hash), 'missing_or_changed', NULL),
+    -- A definition that was registered anew for a later rule is known: the copy stands in for the one before it (extension/rule.c).
+    ('functions', EXISTS (SELECT FROM synchro.active_registration a CROSS JOIN LATERAL synchro._definition_hash(a.membership_function) h(now)
+                           WHERE h.now IS DISTINCT FROM a.membership_hash AND a.kind = 'synced'
+                             AND NOT EXISTS (SELECT FROM synchro.registration n WHERE n.generation > a.generation AND n.rel_no = a.rel_no
+                                                AND (n.membership_function, n.membership_hash) = (a.membership_function, h.now)))
+               OR EXISTS (SELECT FROM synchro.membership_dependency m CROSS JOIN LATERAL synchro._definition_hash(m.impact_function) h(now)
+                           WHERE m.generation = v_progress.registry_generation AND h.now IS DISTINCT FROM m.impact_hash
+                             AND NOT EXISTS (SELECT FROM synchro.membership_dependency n
+                                              WHERE n.generation > m.generation AND (n.target_rel_no, n.source_rel_no) = (m.target_rel_no, m.source_rel_no)
+                                                AND (n.impact_function, n.impact_hash) = (m.impact_function, h.now))), 'missing_or_changed', NULL),
     ('publication', EXISTS (SELECT FROM d WHERE d."check" = 'publication'), 'missing_or_changed', NULL),
     ('publication_relations', EXISTS (
         SELECT FROM (SELECT r.prrelid FROM pg_publication_rel r JOIN pg_publication b ON b.oid = r.prpubid
                       WHERE b.pubname = current_setting('synchro.publication_name', true)) r
                FULL JOIN (SELECT l.relation_oid FROM synchro.registration g JOIN synchro.relation l ON l.rel_no = g.rel_no
-                           WHERE g.generation = (SELECT max(x.generation) FROM synchro.registry_generation x)) a
+                           WHERE g.generation = synchro._newest_generation()) a
                  ON a.relation_oid = r.prrelid
-         WHERE r.prrelid IS NULL OR a.relation_oid IS NULL)
+         WHERE r.prrelid IS NULL
+            OR (a.relation_oid IS NULL     -- one that leaves stays published until the worker has swept it
+                AND NOT EXISTS (SELECT FROM synchro.standing_registration s WHERE s.relation_oid = r.prrelid)
+                AND NOT EXISTS (SELECT FROM pg_trigger t JOIN pg_proc y ON y.oid = t.tgfoid
+                                 WHERE t.tgrelid = r.prrelid AND y.proname = 'synchro_fence' AND y.pronamespace = 'synchro'::regnamespace)))
       OR EXISTS (SELECT FROM d WHERE d."check" = 'publication_relations'), 'not_exactly_the_registered', NULL),
     ('assignment', EXISTS (SELECT FROM synchro.assignment_function f
                             WHERE synchro._definition_hash(f.function_oid) IS DISTINCT FROM f.definition_hash), 'missing_or_changed', NULL)

@@ -1,9 +1,11 @@
 CREATE FUNCTION synchro._open_generation() RETURNS bigint LANGUAGE plpgsql
 SET search_path = pg_catalog, synchro, pg_temp AS $fn$
--- The generation that this transaction builds: begun at the first change with a copy of the newest one's registrations and dependencies.
+-- The generation that this transaction builds: begun at the first change with a copy of the newest one's registrations and dependencies, a rejected one
+-- left aside.
 -- The caller holds _registration_lock(). Errors: 55000 when the generation is complete, because constraints were made immediate.
 DECLARE
   v_last     bigint;
+  v_base     bigint := synchro._newest_generation();
   v_mine     bigint;
   v_complete boolean;
 BEGIN
@@ -17,13 +19,13 @@ BEGIN
     RETURN v_mine;
   END IF;
   SET CONSTRAINTS synchro.complete_generation DEFERRED; -- whatever the transaction has said of all
-  INSERT INTO synchro.registry_generation (generation, actor) VALUES (v_last + 1, session_user);
+  INSERT INTO synchro.registry_generation (generation, base, actor) VALUES (v_last + 1, v_base, session_user);
   INSERT INTO synchro.registration
   SELECT (jsonb_populate_record(r, jsonb_build_object('generation', v_last + 1))).*
-    FROM synchro.registration r WHERE r.generation = v_last;
+    FROM synchro.registration r WHERE r.generation = v_base;
   INSERT INTO synchro.membership_dependency
   SELECT (jsonb_populate_record(d, jsonb_build_object('generation', v_last + 1))).*
-    FROM synchro.membership_dependency d WHERE d.generation = v_last;
+    FROM synchro.membership_dependency d WHERE d.generation = v_base;
   RETURN v_last + 1;
 END
 $fn$;

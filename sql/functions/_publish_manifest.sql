@@ -1,6 +1,6 @@
 CREATE FUNCTION synchro._publish_manifest(p_generation bigint, p_rematerialized uuid[]) RETURNS bigint LANGUAGE plpgsql
 SET search_path = pg_catalog, synchro, pg_temp AS $fn$
--- The schema version of a generation: the newest manifest when nothing of it changed, else a new immutable row.
+-- The schema version of a generation: that of the one it was made from when nothing of it changed, else a new immutable row.
 DECLARE
   v_old     synchro.manifest;
   v_tables  jsonb := synchro._manifest_tables(p_generation);
@@ -9,12 +9,14 @@ DECLARE
   v_body    jsonb;
   v_hash    text;
 BEGIN
-  SELECT m.* INTO v_old FROM synchro.manifest m ORDER BY m.schema_version DESC LIMIT 1;
+  SELECT m.* INTO v_old FROM synchro.registry_generation g
+    JOIN synchro.registry_generation b ON b.generation = g.base JOIN synchro.manifest m ON m.schema_version = b.schema_version
+   WHERE g.generation = p_generation;
   v_class := synchro._transition_class(v_old.body::jsonb->'tables', v_tables, p_rematerialized);
   IF v_class IS NULL THEN
     RETURN v_old.schema_version;
   END IF;
-  v_version := v_old.schema_version + 1;
+  v_version := (SELECT max(m.schema_version) + 1 FROM synchro.manifest m);
   v_body := jsonb_build_object(
     'schema_version', v_version, 'parent_schema', jsonb_build_object('version', v_old.schema_version, 'hash', v_old.schema_hash),
     'transition_class', v_class, 'tables', v_tables,

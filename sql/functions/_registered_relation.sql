@@ -3,7 +3,7 @@ SET search_path = pg_catalog, synchro, pg_temp AS $fn$
 -- rel_no of a relation that the newest generation names. One that was dropped is found by the name that it had.
 -- Errors: 55000 when there is none; refusals of the name.
 DECLARE
-  v_generation bigint := (SELECT max(g.generation) FROM synchro.registry_generation g);
+  v_generation bigint := synchro._newest_generation();
   v_rel_no     int;
 BEGIN
   SELECT l.rel_no INTO v_rel_no FROM synchro.registration r JOIN synchro.relation l ON l.rel_no = r.rel_no

@@ -10,7 +10,7 @@ BEGIN
   PERFORM synchro._registration_lock();
   v_rel_no := synchro._registered_relation(p_name);
   SELECT r.kind INTO v_kind FROM synchro.registration r
-   WHERE r.rel_no = v_rel_no AND r.generation = (SELECT max(g.generation) FROM synchro.registry_generation g);
+   WHERE r.rel_no = v_rel_no AND r.generation = synchro._newest_generation();
   IF v_kind <> p_kind THEN
     RAISE EXCEPTION USING ERRCODE = '55000',
       MESSAGE = CASE v_kind WHEN 'synced' THEN 'the table is synced, not a capture dependency'

@@ -39,6 +39,11 @@ AS 'MODULE_PATHNAME', 'synchro_emit_activation';
 COMMENT ON FUNCTION synchro._emit_activation(bigint) IS
   'Message A: the worker activates the generation at the commit of this transaction.';
 
+CREATE FUNCTION synchro._emit_switch(p_generation bigint) RETURNS void LANGUAGE c VOLATILE STRICT
+AS 'MODULE_PATHNAME', 'synchro_emit_switch';
+COMMENT ON FUNCTION synchro._emit_switch(bigint) IS
+  'Message S: the worker activates the generation, which it has staged, at the commit of this transaction.';
+
 CREATE FUNCTION synchro._emit_push(p_client_no bigint, p_write_epoch bigint) RETURNS void LANGUAGE c VOLATILE STRICT
 AS 'MODULE_PATHNAME', 'synchro_emit_push';
 COMMENT ON FUNCTION synchro._emit_push(bigint, bigint) IS

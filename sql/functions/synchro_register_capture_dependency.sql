@@ -34,7 +34,7 @@ BEGIN
    WHERE a.attrelid = v_oid AND a.attname = ANY (p_captured_columns || v_new.key_column::text) AND NOT a.attisdropped;
 
   SELECT r.* INTO v_old FROM synchro.registration r JOIN synchro.relation l ON l.rel_no = r.rel_no
-   WHERE l.relation_oid = v_oid AND r.generation = (SELECT max(g.generation) FROM synchro.registry_generation g);
+   WHERE l.relation_oid = v_oid AND r.generation = synchro._newest_generation();
   IF v_old.kind = 'synced' THEN
     PERFORM synchro._refuse('invalid_configuration', 'the relation is synced, and captured for that',
       'other tables can depend on it as it is; columns that clients don''t get are captured when its projection view names them');

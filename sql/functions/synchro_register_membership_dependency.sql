@@ -36,11 +36,12 @@ BEGIN
 
   SELECT d.* INTO v_old FROM synchro.membership_dependency d
    WHERE d.target_rel_no = v_new.target_rel_no AND d.source_rel_no = v_new.source_rel_no
-     AND d.generation = (SELECT max(g.generation) FROM synchro.registry_generation g);
+     AND d.generation = synchro._newest_generation();
   v_new.generation := v_old.generation;
   v_new.dependency_id := coalesce(v_old.dependency_id, gen_random_uuid());
   IF v_old.impact_function = v_new.impact_function AND v_old.impact_hash = v_new.impact_hash THEN
     v_new.impact_twin := v_old.impact_twin;
+    v_new.twin_hash := v_old.twin_hash;
   END IF;
   IF v_new IS NOT DISTINCT FROM v_old THEN
     RETURN;

@@ -10,7 +10,9 @@ SET search_path = pg_catalog, synchro, pg_temp AS $fn$
 -- p_table_name: schema.table. p_membership_function: schema.function, taking the key's type, returning SETOF text.
 -- p_sync_columns: columns to sync ('{}': all but p_exclude_columns). p_text_columns: synced as canonical text.
 -- The call is complete at commit: then functions are checked, existing rows are baselined and the manifest is made.
--- Repeating an unchanged registration changes nothing; p_max_scope_fanout may be changed.
+-- Repeating an unchanged registration changes nothing. Function (or its definition), composition, bound and push policy may be changed:
+-- a changed rule is staged by the worker before it comes into force. p_affected_scopes: the scopes that the change may affect, and that
+-- get a new membership generation; '{}': those that the server finds.
 -- Errors: the reasons of docs/registration.md, each with its SQLSTATE; 0A000 for a change that is not supported.
 -- Locks: SHARE ROW EXCLUSIVE on the table until commit (writers wait).
 DECLARE
@@ -29,9 +31,10 @@ BEGIN
     PERFORM synchro._refuse('invalid_limit', 'p_max_scope_fanout must be from 1 to 10000');
   ELSIF p_pk_column IS NULL THEN
     PERFORM synchro._refuse('missing_primary_key', 'no key column was named');
-  ELSIF coalesce(cardinality(p_affected_scopes), 1) <> 0 THEN
-    RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'p_affected_scopes belongs to a changed membership rule only';
+  ELSIF p_affected_scopes IS NULL THEN
+    RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'p_affected_scopes is a list of scope ids';
   END IF;
+  PERFORM synchro._check_scope_id(s) FROM unnest(p_affected_scopes) s;
   v_new.key_attnum := synchro._resolve_key(v_oid, p_pk_column, v_push);
   SELECT a.atttypid INTO v_new.key_type FROM pg_attribute a WHERE a.attrelid = v_oid AND a.attnum = v_new.key_attnum;
   v_new.key_column := p_pk_column;
@@ -52,27 +55,15 @@ BEGIN
   v_new.text_columns := ARRAY(SELECT c FROM unnest(p_text_columns::name[]) c ORDER BY c);
 
   SELECT r.* INTO v_old FROM synchro.registration r JOIN synchro.relation l ON l.rel_no = r.rel_no
-   WHERE l.relation_oid = v_oid AND r.generation = (SELECT max(g.generation) FROM synchro.registry_generation g);
+   WHERE l.relation_oid = v_oid AND r.generation = synchro._newest_generation();
   IF v_old.kind = 'capture_dependency' THEN
     PERFORM synchro._refuse('invalid_configuration', 'the relation is a capture dependency',
       'unregister it as such together with what depends on it, and register the table once the worker has activated that');
   ELSIF v_old.rel_no IS NOT NULL THEN
-    v_new.generation := v_old.generation;
-    v_new.rel_no := v_old.rel_no;
-    v_new.since := v_old.since;
-    v_new.membership_twin := v_old.membership_twin;
-    IF v_new IS NOT DISTINCT FROM v_old THEN
-      RETURN;
-    END IF;
-    v_new.max_scope_fanout := v_old.max_scope_fanout;
-    IF v_new IS DISTINCT FROM v_old THEN
-      RAISE EXCEPTION USING ERRCODE = '0A000', MESSAGE = 'only p_max_scope_fanout of a registered table can be changed',
-        HINT = 'unregister the table, and register it again once the worker has activated that';
-    END IF;
-    v_new.generation := synchro._open_generation();
-    UPDATE synchro.registration SET max_scope_fanout = p_max_scope_fanout
-     WHERE generation = v_new.generation AND rel_no = v_old.rel_no;
+    PERFORM synchro._change_registration(v_old, v_new, p_affected_scopes);
     RETURN;
+  ELSIF p_affected_scopes <> '{}' THEN
+    RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'p_affected_scopes belongs to a changed membership rule only';
   END IF;
 
   PERFORM synchro._admit_relation(v_oid, v_new);

@@ -12,7 +12,7 @@ BEGIN
   v_target := synchro._registered_relation(p_target_table_name);
   v_source := synchro._registered_relation(p_dependency_table_name);
   IF NOT EXISTS (SELECT FROM synchro.membership_dependency d WHERE d.target_rel_no = v_target AND d.source_rel_no = v_source
-                    AND d.generation = (SELECT max(g.generation) FROM synchro.registry_generation g)) THEN
+                    AND d.generation = synchro._newest_generation()) THEN
     RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = 'the dependency is not registered';
   END IF;
   v_generation := synchro._open_generation();

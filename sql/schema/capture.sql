@@ -34,6 +34,27 @@ CREATE TABLE synchro.quarantine (
 );
 CREATE UNIQUE INDEX quarantine_open ON synchro.quarantine ((true)) WHERE resolved_at IS NULL;
 
+-- Generations that have arrived in the stream and are not active yet, and those that will never be. The oldest pending one is being
+-- staged, the others wait.
+CREATE TABLE synchro.backfill (
+  generation bigint PRIMARY KEY REFERENCES synchro.registry_generation,
+  state      text NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'complete', 'rejected')),
+  rel_no     int,                          -- relation at work, or the one for which it was rejected
+  last_key   text,                         -- of that relation, all up to here is staged; NULL: nothing
+  staged     bigint NOT NULL DEFAULT 0,    -- rows, of all relations
+  reason     text CHECK ((reason IS NOT NULL) = (state = 'rejected')),
+  arrived_at timestamptz NOT NULL DEFAULT pg_catalog.now()
+);
+
+-- The edges of the generation that is being staged.
+CREATE TABLE synchro.staged_membership (
+  rel_no int NOT NULL,
+  key    text COLLATE "C" NOT NULL,
+  scopes bigint[],                         -- ascending; NULL: the row has changed, evaluate it again
+  PRIMARY KEY (rel_no, key)
+);
+CREATE INDEX staged_membership_due ON synchro.staged_membership (rel_no, key) WHERE scopes IS NULL;
+
 -- A scope without a row is at generation 1 with the floor generation_start and no effects.
 CREATE TABLE synchro.scope (
   scope_no              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -45,4 +45,5 @@ INSERT INTO synchro.errcode (name, sqlstate, http_status, retryable) VALUES
   ('wrong_transaction_state', '25000', NULL, false),
   ('immutable_record', '55000', NULL, false),
   ('invalid_parameter', '22023', NULL, false),
-  ('evaluation_failed', 'SY201', NULL, false);
+  ('evaluation_failed', 'SY201', NULL, false),
+  ('generation_rejected', 'SY202', NULL, false);

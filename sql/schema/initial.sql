@@ -8,6 +8,14 @@ CREATE VIEW synchro.active_registration AS
   JOIN synchro.registration r ON r.generation = p.registry_generation
   JOIN synchro.relation l ON l.rel_no = r.rel_no;
 
+-- Relations that are captured, or have to be: those of the active generation and of all that may become active.
+CREATE VIEW synchro.standing_registration AS
+  SELECT r.*, l.relation_oid
+  FROM synchro.registration r
+  JOIN synchro.relation l ON l.rel_no = r.rel_no
+  WHERE r.generation >= (SELECT p.registry_generation FROM synchro.progress p)
+    AND NOT EXISTS (SELECT FROM synchro.backfill b WHERE b.generation = r.generation AND b.state = 'rejected');
+
 -- Keys from the server's strong random source (gen_random_uuid: 122 random bits each; two of them through SHA-256).
 INSERT INTO synchro.secret_key (purpose, key_id, secret, state)
 SELECT p, pg_catalog.replace(pg_catalog.gen_random_uuid()::text, '-', ''),

@@ -60,6 +60,8 @@ CREATE TABLE synchro.manifest_field (
 CREATE TABLE synchro.registry_generation (
   generation     bigint PRIMARY KEY CHECK (generation > 0),
   schema_version bigint REFERENCES synchro.manifest,   -- NULL only inside the registering transaction
+  base           bigint,                               -- the generation that it was made from
+  staged         boolean NOT NULL DEFAULT false,       -- the worker stages it first; else active from its own commit on
   actor          name NOT NULL,                        -- session user that registered
   xid            xid8 NOT NULL DEFAULT pg_catalog.pg_current_xact_id(),
   created_at     timestamptz NOT NULL DEFAULT pg_catalog.now()
@@ -80,6 +82,7 @@ CREATE TABLE synchro.registration (
   membership_function oid,
   membership_twin     oid,                 -- inlinable copy in synchro_twin
   membership_hash     text,                -- SHA-256 of the function's definition, hex
+  twin_hash           text,                -- of the twin's: it stands in for a function that was replaced and registered again
   max_scope_fanout    int CHECK (max_scope_fanout BETWEEN 1 AND 10000),
   created_at_column   name,
   updated_at_column   name,
@@ -90,7 +93,7 @@ CREATE TABLE synchro.registration (
   PRIMARY KEY (generation, rel_no),
   CHECK (CASE kind WHEN 'synced' THEN num_nulls(composition, push_policy, membership_function, membership_hash, max_scope_fanout) = 0
                                       AND captured_columns IS NULL
-                   ELSE num_nonnulls(composition, push_policy, membership_function, membership_twin, membership_hash, max_scope_fanout,
+                   ELSE num_nonnulls(composition, push_policy, membership_function, membership_twin, membership_hash, twin_hash, max_scope_fanout,
                                      created_at_column, updated_at_column, deleted_at_column) = 0
                         AND sync_columns = '{}' AND text_columns = '{}' AND captured_columns IS NOT NULL END)
 );
@@ -106,7 +109,16 @@ CREATE TABLE synchro.membership_dependency (
   impact_hash     text NOT NULL,           -- SHA-256 of the function's definition, hex
   source_attnums  smallint[] NOT NULL,     -- the declared columns of the source, ascending
   max_impact_rows int NOT NULL CHECK (max_impact_rows BETWEEN 1 AND 1000),
+  twin_hash       text,                    -- as in registration
   PRIMARY KEY (generation, target_rel_no, source_rel_no)
+);
+
+-- What a registration says that its changed rule affects; without rows, the server finds out.
+CREATE TABLE synchro.declared_scope (
+  generation bigint NOT NULL REFERENCES synchro.registry_generation,
+  rel_no     int NOT NULL REFERENCES synchro.relation,
+  scope_id   text COLLATE "C" NOT NULL,
+  PRIMARY KEY (generation, rel_no, scope_id)
 );
 
 -- Shared scopes, explicit grants and revocations, the assignment function.
