@@ -82,7 +82,6 @@ CREATE TABLE synchro.registration (
   membership_function oid,
   membership_twin     oid,                 -- inlinable copy in synchro_twin
   membership_hash     text,                -- SHA-256 of the function's definition, hex
-  twin_hash           text,                -- of the twin's: it stands in for a function that was replaced and registered again
   max_scope_fanout    int CHECK (max_scope_fanout BETWEEN 1 AND 10000),
   created_at_column   name,
   updated_at_column   name,
@@ -90,6 +89,7 @@ CREATE TABLE synchro.registration (
   sync_columns        name[] NOT NULL,     -- synced, key included, attnum order; '{}' for a capture dependency
   text_columns        name[] NOT NULL,
   captured_columns    name[],              -- of a capture dependency, key included, attnum order
+  twin_hash           text,                -- of the twin's: it stands in for a function that was replaced and registered again
   PRIMARY KEY (generation, rel_no),
   CHECK (CASE kind WHEN 'synced' THEN num_nulls(composition, push_policy, membership_function, membership_hash, max_scope_fanout) = 0
                                       AND captured_columns IS NULL

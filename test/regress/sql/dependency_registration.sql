@@ -46,13 +46,13 @@ SELECT generation, target, source, impact_function, source_attnums, max_impact_r
 SELECT array_agg(t->>'name') FROM synchro.manifest m, jsonb_array_elements(m.body::jsonb->'tables') t
  WHERE m.schema_version = (SELECT max(schema_version) FROM synchro.manifest);
 SELECT tablename FROM pg_publication_tables WHERE schemaname = 'dep' ORDER BY 1;
-SELECT tgrelid::regclass, tgname, tgenabled FROM pg_trigger WHERE tgrelid IN ('dep.member'::regclass, 'dep.task'::regclass) AND NOT tgisinternal ORDER BY 1::text, 2;
+SELECT tgrelid::regclass, tgname, tgenabled FROM pg_trigger WHERE tgrelid IN ('dep.member'::regclass, 'dep.task'::regclass) AND NOT tgisinternal ORDER BY tgrelid::regclass::text, 2;
 SELECT id, team, person FROM synchro_projection.dep_member ORDER BY 1;
 SELECT count(*) FROM synchro_projection.dep_task;
 -- Fences of a dependency have kind d and no table id, and none of its values needs a portable form.
 SELECT t.tgrelid::regclass, a[2] AS kind, a[4] = '' AS no_table_id, a[6] AS key, a[7] AS synced
   FROM pg_trigger t, string_to_array(encode(t.tgargs, 'escape'), '\000') a WHERE t.tgname = 'synchro_fence' AND t.tgrelid IN ('dep.member'::regclass, 'dep.task'::regclass)
- ORDER BY 1::text;
+ ORDER BY t.tgrelid::regclass::text;
 INSERT INTO dep.member VALUES (3, 11, 'cy', 3);
 
 -- The same again: nothing at all.
@@ -79,6 +79,8 @@ SELECT synchro.synchro_register_membership_dependency('dep.member', 'dep.task', 
 SELECT generation, source_attnums, max_impact_rows, twin, dependency_id = :'dependency_id' AS same FROM dep.dependencies;
 SELECT max(schema_version) = :version AS same_manifest FROM synchro.manifest;
 SELECT count(*) AS twins FROM pg_proc WHERE pronamespace = 'synchro_twin'::regnamespace AND proname LIKE 'i\_%';
+
+UPDATE synchro.progress SET registry_generation = (SELECT max(generation) FROM synchro.registry_generation);
 
 -- What is depended on does not go alone; together with its dependency, or the target, it does.
 SELECT synchro.synchro_unregister_capture_dependency('dep.member');
