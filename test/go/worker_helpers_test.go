@@ -40,6 +40,7 @@ type core struct {
 	db     *pgx.Conn
 	cfg    worker.Config
 	limits worker.Limits
+	rule   string // the membership function in force
 
 	mu     sync.Mutex
 	states []worker.State
@@ -51,8 +52,8 @@ type core struct {
 func newCore(t testing.TB, cfg pgtest.Config) *core {
 	t.Helper()
 	cfg.NoWorker = true
-	c := &core{Cluster: pgtest.StartWithExtension(t, cfg), t: t, limits: worker.Limits{
-		MaxHeartbeatAge: 30 * time.Second, BatchMaxRows: 10000, BatchMaxBytes: 8 << 20, MemoryBytes: 192 << 20,
+	c := &core{Cluster: pgtest.StartWithExtension(t, cfg), t: t, rule: "app.item_scopes", limits: worker.Limits{
+		MaxHeartbeatAge: 30 * time.Second, BatchMaxRows: 10000, BatchMaxBytes: 8 << 20, MemoryBytes: 192 << 20, BackfillBatchSize: 1000,
 	}}
 	c.db = c.Connect(t, "", "")
 	c.exec("CREATE ROLE core_login LOGIN REPLICATION IN ROLE synchro_worker")
@@ -211,7 +212,7 @@ func (c *core) compare() {
 		FROM synchro.scope_entry e JOIN synchro.scope s USING (scope_no) WHERE e.rel_no = %s AND e.state <> 'x'`, rel)
 	members := fmt.Sprintf(`SELECT m.scope_id COLLATE "C", synchro._key_bytes('int64', p.%[2]s::text), CASE WHEN p.%[3]s IS NULL THEN 'l' ELSE 's' END,
 		  p.server_version, synchro._row_digest(%[1]s, (SELECT schema_version FROM synchro.progress), p, p.server_version)
-		FROM app.item i JOIN %[4]s p ON p.%[2]s = i.id CROSS JOIN LATERAL app.item_scopes(i.id) AS m(scope_id)`, rel, num("id"), num("deleted_at"), p)
+		FROM app.item i JOIN %[4]s p ON p.%[2]s = i.id CROSS JOIN LATERAL %[5]s(i.id) AS m(scope_id)`, rel, num("id"), num("deleted_at"), p, c.rule)
 	c.same("entries", entries, members)
 	c.same("scopes of rows",
 		fmt.Sprintf("SELECT synchro._key_bytes('int64', p.%s::text), s FROM %s p, unnest(p.scopes) s", num("id"), p),
