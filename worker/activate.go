@@ -26,14 +26,17 @@ func (a *applier) activate(ctx context.Context, w *work) (*registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return next, a.install(ctx, w, next, func(ctx context.Context, rel *relation) error {
+	return next, a.install(ctx, w, next, func(ctx context.Context, rel, before *relation) error {
+		if before != nil {
+			return nil
+		}
 		return a.admit(ctx, rel, w.commit.commitLSN, w.act.ordinal)
 	})
 }
 
-// install makes a generation current: nothing any more of relations that left, what enter makes of new ones, the scopes that the new
-// manifests affect.
-func (a *applier) install(ctx context.Context, w *work, next *registry, enter func(context.Context, *relation) error) error {
+// install makes a generation current: nothing any more of relations that left, what enter makes of the others, the scopes that the new
+// manifests affect. before is the relation in the generation so far, nil for a new one.
+func (a *applier) install(ctx context.Context, w *work, next *registry, enter func(ctx context.Context, rel, before *relation) error) error {
 	old := a.active
 	steps, err := a.steps(ctx, old, next)
 	if err != nil {
@@ -49,16 +52,12 @@ func (a *applier) install(ctx context.Context, w *work, next *registry, enter fu
 	a.schema = next.schemaVersion
 	a.effects.begin(w.commit.commitLSN, w.act.ordinal)
 	for _, rel := range next.ordered() {
-		if before := old.byNo[rel.no]; before != nil {
-			if rel.dependsOnMore(before) {
-				if err := a.reevaluate(ctx, rel, w.commit.commitLSN, w.act.ordinal); err != nil {
-					return nil, err
-				}
-			}
-			continue
-		}
-		if err := enter(ctx, rel); err != nil {
+		before := old.byNo[rel.no]
+		if err := enter(ctx, rel, before); err != nil {
 			return err
+		}
+		if before != nil {
+			continue
 		}
 		if err := affect(ctx, a.conn, steps, rel); err != nil {
 			return err

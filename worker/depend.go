@@ -90,13 +90,6 @@ func (g *registry) depend(target, source int32, attnums []int16) error {
 	return nil
 }
 
-// dependsOnMore tells whether the relation has a dependency that it had not before: until now, changes of that source evaluated nothing.
-func (r *relation) dependsOnMore(before *relation) bool {
-	return slices.ContainsFunc(r.dependsOn, func(d *dependency) bool {
-		return !slices.ContainsFunc(before.dependsOn, func(o *dependency) bool { return o.source.no == d.source.no })
-	})
-}
-
 // linkDependencies works out what evaluations read. The membership function of a target reads the row itself and the projections of its
 // sources; an impact function reads those of the target and of the target's sources.
 func (g *registry) linkDependencies() {

@@ -27,18 +27,13 @@ func (a *applier) cross(ctx context.Context, w *work) (*registry, error) {
 	}
 	c := &crossing{a: a, at: w.commit.commitLSN, ordinal: w.act.ordinal, found: map[int32]map[int64]struct{}{}}
 	old := a.active
-	if err := a.install(ctx, w, f.next, c.enter); err != nil {
-		return nil, err
-	}
-	for _, rel := range f.targets {
-		if old.byNo[rel.no] == nil {
-			continue
+	err := a.install(ctx, w, f.next, func(ctx context.Context, rel, _ *relation) error {
+		if f.byNo[rel.no] == nil {
+			return nil
 		}
-		if err := c.enter(ctx, rel); err != nil {
-			return nil, err
-		}
-	}
-	if err := c.number(ctx); err != nil {
+		return c.enter(ctx, rel)
+	})
+	if err != nil {
 		return nil, err
 	}
 	if err := c.recompose(ctx, old, f.next); err != nil {
@@ -52,8 +47,7 @@ func (a *applier) cross(ctx context.Context, w *work) (*registry, error) {
 			return nil, err
 		}
 	}
-	err := a.cfg.failAt("switch")
-	if err != nil {
+	if err := a.cfg.failAt("switch"); err != nil {
 		return nil, err
 	}
 	a.fill, err = loadBackfill(ctx, a.conn, f.next)
@@ -62,10 +56,7 @@ func (a *applier) cross(ctx context.Context, w *work) (*registry, error) {
 
 // enter brings the entries of a relation from its live edges to the staged ones.
 func (c *crossing) enter(ctx context.Context, rel *relation) error {
-	if rel.kind != kindSynced {
-		return nil
-	}
-	a, key := c.a, rel.sql.keyColumn().column()
+	a := c.a
 	r, err := one(ctx, a.conn, fmt.Sprintf("SELECT (SELECT count(*) FROM %s) = (SELECT count(scopes) FROM synchro.staged_membership WHERE rel_no = %d)",
 		rel.sql.table(), rel.no))
 	if err != nil {
@@ -77,9 +68,9 @@ func (c *crossing) enter(ctx context.Context, rel *relation) error {
 	// The plan of this one statement is made for the sizes of today.
 	for _, sql := range []string{
 		"SELECT set_config(s, 'on', true) FROM unnest(ARRAY['enable_hashjoin', 'enable_mergejoin', 'enable_seqscan']) s",
-		fmt.Sprintf(`DECLARE crossing NO SCROLL CURSOR FOR SELECT p.%s::text, s.scopes
-  FROM %s p LEFT JOIN synchro.staged_membership s ON s.rel_no = %d AND s.key = (p.%[1]s::text) COLLATE "C"
- WHERE s.scopes IS DISTINCT FROM p.scopes`, key, rel.sql.table(), rel.no),
+		fmt.Sprintf(`DECLARE crossing NO SCROLL CURSOR FOR SELECT %s, s.scopes
+  FROM %s p LEFT JOIN synchro.staged_membership s ON s.rel_no = %d AND s.key = (%[1]s) COLLATE "C"
+ WHERE s.scopes IS DISTINCT FROM p.scopes ORDER BY synchro._key_bytes('%[4]s', %[1]s)`, rel.sql.keyText(), rel.sql.table(), rel.no, rel.pkType),
 		"SELECT set_config(s, 'off', true) FROM unnest(ARRAY['enable_hashjoin', 'enable_mergejoin', 'enable_seqscan']) s",
 	} {
 		if _, err := query(ctx, a.conn, sql); err != nil {
@@ -135,20 +126,11 @@ func (c *crossing) write(ctx context.Context, rel *relation, rows []row) error {
 			}
 		}
 	}
-	calls, err := a.settle(ctx, []*changes{ch}, c.at, numberLater)
+	calls, err := a.settle(ctx, []*changes{ch}, c.at, numberPosition)
 	if err != nil {
 		return err
 	}
 	return a.pipeline.run(ctx, calls)
-}
-
-// number gives the effects their ordinals: all of them share one position.
-func (c *crossing) number(ctx context.Context) error {
-	scopes := array{elem: oidInt8}
-	for s := range c.a.scopes {
-		scopes.u64(uint64(s))
-	}
-	return c.a.pipeline.run(ctx, []call{{statement: stNumber, expect: -1, params: [][]byte{scopes.param(), lsnParam(c.at)}}})
 }
 
 // recompose adds every scope that holds rows of a relation whose composition changed: its rows mean something else to clients.
@@ -242,21 +224,20 @@ func (s *statements) following(begun bool, limit int) string {
 	if begun {
 		where = fmt.Sprintf("p.%s > %s", key, s.key("$1::text"))
 	}
-	return fmt.Sprintf("SELECT p.%s::text FROM %s p WHERE %s ORDER BY p.%[1]s LIMIT %[4]d", key, s.table(), where, limit)
+	return fmt.Sprintf("SELECT %s FROM %s p WHERE %s ORDER BY p.%s LIMIT %d", s.keyText(), s.table(), where, key, limit)
 }
 
 // mark notes that rows have to be evaluated again; keys without a row are passed over.
 func (s *statements) mark() *statement {
-	key := s.keyColumn().column()
 	return s.named("mark", fmt.Sprintf(`INSERT INTO synchro.staged_membership AS s (rel_no, key)
-SELECT DISTINCT %d, p.%s::text FROM unnest($1::text[]) AS u(key) JOIN %[3]s p ON p.%[2]s = %[4]s
-    ON CONFLICT (rel_no, key) DO UPDATE SET scopes = NULL WHERE s.scopes IS NOT NULL`, s.rel.no, key, s.table(), s.key("u.key")))
+SELECT DISTINCT %d, %s FROM unnest($1::text[]) AS u(key) JOIN %s p ON p.%s = %s
+    ON CONFLICT (rel_no, key) DO UPDATE SET scopes = NULL WHERE s.scopes IS NOT NULL`,
+		s.rel.no, s.keyText(), s.table(), s.keyColumn().column(), s.key("u.key")))
 }
 
 // unmark forgets rows that are gone.
 func (s *statements) unmark() *statement {
-	return s.named("unmark", fmt.Sprintf("DELETE FROM synchro.staged_membership s USING unnest($1::text[]) AS u(key) WHERE s.rel_no = %d AND s.key = (%s)::text",
-		s.rel.no, s.key("u.key")))
+	return s.named("unmark", fmt.Sprintf("DELETE FROM synchro.staged_membership s USING unnest($1::text[]) AS u(key) WHERE s.rel_no = %d AND s.key = u.key", s.rel.no))
 }
 
 // staged stores what rows were evaluated to.
