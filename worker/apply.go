@@ -59,7 +59,7 @@ type applier struct {
 func (a *applier) run(ctx context.Context) error {
 	defer a.forgetAftermath()
 	for {
-		w, err := a.next(ctx)
+		w, err := a.awaitWork(ctx)
 		if err != nil {
 			return err
 		}
@@ -84,8 +84,8 @@ func (a *applier) run(ctx context.Context) error {
 	}
 }
 
-// next waits for work; nil means that there is none, and something to stage.
-func (a *applier) next(ctx context.Context) (*work, error) {
+// awaitWork waits for work; nil means that there is none, and something to stage.
+func (a *applier) awaitWork(ctx context.Context) (*work, error) {
 	if !a.open && a.fill.waiting() {
 		select {
 		case w := <-a.works:
@@ -213,7 +213,6 @@ func (a *applier) execute(ctx context.Context, w *work) error {
 	if err != nil {
 		return err
 	}
-	calls = append(calls, a.fill.mark(w.changes)...)
 	var next *registry
 	if w.act != nil { // the registering transaction's own rows belong to the old generation: first they, then the new one
 		if err := a.pipeline.run(ctx, calls); err != nil {
@@ -240,7 +239,8 @@ func (a *applier) next(ctx context.Context) ([]call, error) {
 	if err := a.await(ctx, p.group); err != nil {
 		return nil, err
 	}
-	return a.evaluated(ctx, p.w)
+	calls, err := a.evaluated(ctx, p.w)
+	return append(calls, a.fill.mark(p.w.changes)...), err
 }
 
 // evaluated returns the calls that write the entries of stored work, of its last piece for all that had to wait.
