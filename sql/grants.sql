@@ -78,7 +78,8 @@ GRANT EXECUTE ON FUNCTION
   synchro.synchro_retry_capture() TO synchro_operator;
 
 -- Operators decide about retention.
-GRANT EXECUTE ON FUNCTION synchro.synchro_compact(interval, int) TO synchro_operator;
+GRANT EXECUTE ON FUNCTION synchro.synchro_compact(interval, int), synchro.synchro_expire_client(text, text),
+  synchro.synchro_retire_client(text, text), synchro.synchro_rotate_keys(), synchro.synchro_retire_key(text) TO synchro_operator;
 
 -- The worker reads the registry and writes capture state and projections.
 GRANT USAGE ON SCHEMA synchro_data TO synchro_worker;

@@ -44,8 +44,8 @@ type indexer struct {
 	scratch  []byte
 }
 
-func newIndexer(reg *registry, keys []macKey, hash [2]uint64, careful pglogrepl.LSN) *indexer {
-	return &indexer{careful: careful, reg: reg, auth: authenticator{keys: keys}, hash: hash, wires: map[uint32]wireRelation{}, current: map[uint32]int32{}}
+func newIndexer(reg *registry, ring *keyring, hash [2]uint64, careful pglogrepl.LSN) *indexer {
+	return &indexer{careful: careful, reg: reg, auth: authenticator{ring: ring}, hash: hash, wires: map[uint32]wireRelation{}, current: map[uint32]int32{}}
 }
 
 // setRegistry makes another generation current.
@@ -218,7 +218,10 @@ func (p *pass) rowChange(off int64, op byte, body []byte) error {
 
 // message handles a transactional message of the extension's prefix.
 func (p *pass) message(off int64, content []byte) error {
-	typ, body, ok := p.auth.open(p.t.xid, content)
+	typ, body, ok, err := p.auth.open(p.t.xid, p.t.commitLSN, content)
+	if err != nil {
+		return err
+	}
 	if !ok {
 		if p.part == 0 {
 			p.b.ignored++

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/dchest/siphash"
+	"github.com/jackc/pglogrepl"
 )
 
 // Types of the extension's WAL messages (docs/architecture.md, section 2).
@@ -32,14 +33,14 @@ func newMACKey(secret []byte) (macKey, bool) {
 
 // authenticator checks the MAC of messages. Anybody may emit a logical message, so nothing of one counts before that.
 type authenticator struct {
-	keys []macKey
+	ring *keyring
 	buf  []byte
 }
 
-// open returns type and body of an authentic message.
-func (a *authenticator) open(topXID uint32, content []byte) (typ byte, body []byte, ok bool) {
+// open returns type and body of an authentic message; lsn is its position in the WAL or one above. An error is one of reading the keys.
+func (a *authenticator) open(topXID uint32, lsn pglogrepl.LSN, content []byte) (typ byte, body []byte, ok bool, err error) {
 	if len(content) < 1+macSize {
-		return 0, nil, false
+		return 0, nil, false, nil
 	}
 	typ, body = content[0], content[1+macSize:]
 	a.buf = binary.BigEndian.AppendUint32(a.buf[:0], topXID)
@@ -48,15 +49,24 @@ func (a *authenticator) open(topXID uint32, content []byte) (typ byte, body []by
 	if cap(a.buf) > 16*largeMessage {
 		defer func() { a.buf = nil }()
 	}
+	if a.signed(a.ring.current(), content) {
+		return typ, body, true, nil
+	}
+	keys, err := a.ring.beyond(lsn)
+	return typ, body, err == nil && a.signed(keys, content), err
+}
+
+// signed compares the MAC of a message with that of the octets in buf, in a time that does not depend on them.
+func (a *authenticator) signed(keys []macKey, content []byte) bool {
 	want0 := binary.LittleEndian.Uint64(content[1:])
 	want1 := binary.LittleEndian.Uint64(content[9:])
-	for _, k := range a.keys {
+	for _, k := range keys {
 		h0, h1 := siphash.Hash128(k.k0, k.k1, a.buf)
 		if (h0^want0)|(h1^want1) == 0 {
-			return typ, body, true
+			return true
 		}
 	}
-	return 0, nil, false
+	return false
 }
 
 // fence is the body of F: what the trigger of a row operation says of it.

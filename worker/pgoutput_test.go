@@ -31,7 +31,7 @@ func FuzzStream(f *testing.F) {
 
 	f.Fuzz(func(t *testing.T, data []byte) {
 		q := newQueue(1 << 20)
-		r := &receiver{queue: q, streams: map[uint32]*txn{}, limit: 1 << 16, idle: func(pglogrepl.LSN) {}, reply: func() {}}
+		r := &receiver{queue: q, auth: authenticator{ring: fixedKeys()}, streams: map[uint32]*txn{}, limit: 1 << 16, idle: func(pglogrepl.LSN) {}, reply: func() {}}
 		defer r.drop()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -89,7 +89,7 @@ func split(data []byte) (out [][]byte) {
 func receive(t *testing.T, messages ...[]byte) []item {
 	t.Helper()
 	q := newQueue(1 << 20)
-	r := &receiver{queue: q, skip: 50, auth: authenticator{keys: []macKey{testKey}}, streams: map[uint32]*txn{}, limit: 1 << 16, idle: func(pglogrepl.LSN) {}, reply: func() {}}
+	r := &receiver{queue: q, skip: 50, auth: authenticator{ring: fixedKeys(testKey)}, streams: map[uint32]*txn{}, limit: 1 << 16, idle: func(pglogrepl.LSN) {}, reply: func() {}}
 	for _, m := range messages {
 		if err := r.message(t.Context(), m); err != nil {
 			t.Fatal(err)

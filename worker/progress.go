@@ -87,26 +87,4 @@ func (s slotInfo) usable(p *progress) bool {
 	return s.exists && s.ours && !s.lost && s.confirmed >= p.startLSN && s.confirmed <= max(p.endLSN, p.seenLSN)
 }
 
-// loadKeys reads the keys that fences may be signed with: the active one and those before it that still verify.
-func loadKeys(ctx context.Context, conn *pgconn.PgConn) ([]macKey, error) {
-	rows, err := query(ctx, conn, "SELECT k FROM synchro._fence_key() k")
-	if err != nil {
-		return nil, fmt.Errorf("reading the fence key: %w", err)
-	}
-	var keys []macKey
-	for _, r := range rows {
-		var secret [16]byte
-		if err := decodeHex(secret[:], r.text(0)); err != nil {
-			return nil, errNoMACKey
-		}
-		if k, ok := newMACKey(secret[:]); ok {
-			keys = append(keys, k)
-		}
-	}
-	if len(keys) == 0 {
-		return nil, errNoMACKey
-	}
-	return keys, nil
-}
-
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }

@@ -269,11 +269,13 @@ func (r *receiver) record(ctx context.Context, d []byte) error {
 		return errMalformed
 	}
 	if typ == msgLogical && len(body) > largeMessage { // forged ones fill no spool
-		if m, err := parseLogical(body); err != nil {
+		m, err := parseLogical(body)
+		if err != nil {
 			return err
-		} else if _, _, ok := r.auth.open(t.xid, m.content); !ok {
+		}
+		if _, _, ok, err := r.auth.open(t.xid, m.lsn, m.content); err != nil || !ok {
 			r.ignored++
-			return nil
+			return err
 		}
 	}
 	if r.stream == nil && t.commitLSN < r.skip {
@@ -290,7 +292,10 @@ func (r *receiver) marker(ctx context.Context, body []byte) error {
 		return err
 	}
 	// Everybody can emit one, and each ends a batch.
-	typ, content, ok := r.auth.open(0, m.content)
+	typ, content, ok, err := r.auth.open(0, m.lsn, m.content)
+	if err != nil {
+		return err
+	}
 	if !ok || (typ != typeMarker && typ != typeCompaction) {
 		r.ignored++
 		return nil

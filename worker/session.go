@@ -32,6 +32,7 @@ type session struct {
 	heart      *heart
 	ledger     *ledger
 	news       *herald
+	keys       *keyring
 	pushes     chan struct{} // a push was materialized
 	departures chan struct{} // a relation has left the registry
 	replyNow   chan struct{} // the server asks for a status
@@ -48,6 +49,8 @@ func (s *session) run(ctx context.Context) (err error) {
 	s.report(Connecting)
 	s.heart = &heart{limits: s.cfg.Limits}
 	s.ledger, s.news = &ledger{}, newHerald()
+	s.keys = &keyring{ctx: ctx, connect: func() (*pgconn.PgConn, error) { return s.connect(ctx, "synchro keys", nil) }}
+	defer s.keys.close()
 	s.pushes, s.departures, s.replyNow = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
 	defer func() {
 		for _, c := range []*pgconn.PgConn{s.stream, s.apply, s.voice, s.side} {
@@ -137,8 +140,7 @@ func (s *session) serve(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	keys, err := loadKeys(ctx, s.side)
-	if err != nil {
+	if err := s.keys.refresh(ctx, s.side); err != nil {
 		return err
 	}
 	if err := s.checkDrift(ctx, s.side); err != nil {
@@ -157,13 +159,13 @@ func (s *session) serve(ctx context.Context) (err error) {
 	tick(s.departures)
 	s.report(Streaming)
 	started := time.Now()
-	err = s.flow(ctx, reg, keys, fill)
+	err = s.flow(ctx, reg, fill)
 	s.streamed = time.Since(started)
 	return err
 }
 
 // flow runs receiver, planner and applier, and the helpers beside them.
-func (s *session) flow(ctx context.Context, reg *registry, keys []macKey, fill *backfill) error {
+func (s *session) flow(ctx context.Context, reg *registry, fill *backfill) error {
 	var seed [16]byte
 	if _, err := rand.Read(seed[:]); err != nil {
 		return err
@@ -172,7 +174,7 @@ func (s *session) flow(ctx context.Context, reg *registry, keys []macKey, fill *
 	works := make(chan *work)
 	q := newQueue(max(limits.MemoryBytes/queueShare, 1<<20))
 	r := &receiver{
-		conn: s.stream, queue: q, auth: authenticator{keys: keys}, skip: s.state.endLSN, streams: map[uint32]*txn{}, dir: s.cfg.TempDir,
+		conn: s.stream, queue: q, auth: authenticator{ring: s.keys}, skip: s.state.endLSN, streams: map[uint32]*txn{}, dir: s.cfg.TempDir,
 		limit: int(min(limits.BatchMaxBytes, limits.MemoryBytes/queueShare)),
 		idle:  func(lsn pglogrepl.LSN) { s.ledger.keepalive(lsn, q.pushed()) },
 		reply: func() { tick(s.replyNow) },
@@ -188,7 +190,7 @@ func (s *session) flow(ctx context.Context, reg *registry, keys []macKey, fill *
 	a.setRegistry(reg)
 	s.news.everything(s.state.commitLSN) // an earlier life may have ended before it announced its last batch
 	p := &planner{
-		x:     newIndexer(a.reg, keys, [2]uint64{binary.LittleEndian.Uint64(seed[:]), binary.LittleEndian.Uint64(seed[8:])}, s.single),
+		x:     newIndexer(a.reg, s.keys, [2]uint64{binary.LittleEndian.Uint64(seed[:]), binary.LittleEndian.Uint64(seed[8:])}, s.single),
 		queue: q, works: works, limits: s.cfg.Limits, single: s.single, skip: s.state.endLSN,
 	}
 	k := &keeper{s: s, conn: s.side}
@@ -205,7 +207,7 @@ func (s *session) flow(ctx context.Context, reg *registry, keys []macKey, fill *
 
 // streamError makes an error of the walsender that will come again, a change that the server cannot decode, a block.
 func streamError(ctx context.Context, state *progress, err error) error {
-	if ctx.Err() != nil || (transient(err) && !errors.Is(err, errMalformed)) {
+	if ctx.Err() != nil || errors.Is(err, errKeysUnread) || (transient(err) && !errors.Is(err, errMalformed)) {
 		return err
 	}
 	return &poison{class: classDecode, commitLSN: state.endLSN, ordinal: -1, err: err}

@@ -227,6 +227,9 @@ func (k *keeper) run(ctx context.Context) error {
 			if err := k.s.checkAsync(ctx, k.conn); err != nil {
 				return err
 			}
+			if err := k.s.keys.refresh(ctx, k.conn); err != nil {
+				return err
+			}
 		}
 		if time.Since(looked) > min(k.s.heart.period(), driftPeriod) {
 			looked = time.Now()

@@ -183,7 +183,7 @@ func (s *source) write(rel *relation, op byte, key any, values ...any) {
 }
 
 func testIndexer(reg *registry) *indexer {
-	x := newIndexer(reg, []macKey{testKey}, [2]uint64{1, 2}, 0)
+	x := newIndexer(reg, fixedKeys(testKey), [2]uint64{1, 2}, 0)
 	for _, rel := range reg.ordered() {
 		w, err := parseRelation(rel.wireMessage())
 		if err != nil {

@@ -6,7 +6,7 @@ SET search_path = pg_catalog, synchro, pg_temp AS $fn$
 --   digests: those of earlier manifests, and of scopes that no client is assigned any more
 --   tombstones: of rows deleted before p_stale_before. Whoever has not acknowledged anything since then is expired and rebuilds; whoever
 --     has, has seen the row go. From then on the identity counts as absent.
---   checkpoints of scopes that expired and retired clients had lost before: they cannot present a cursor of them any more
+--   checkpoints: of retired clients; of scopes that expired ones had lost before, since they cannot present a cursor of them any more
 DECLARE
   v_rows  bigint := synchro._drop_expired_rebuilds(p_batch_size);
   v_count bigint;
@@ -27,7 +27,7 @@ BEGIN
   v_rows := v_rows + v_count;
   DELETE FROM synchro.client_scope a
    USING (SELECT x.client_no, x.scope_id FROM synchro.client_scope x JOIN synchro.client c ON c.client_no = x.client_no
-           WHERE NOT x.assigned AND (c.expired OR c.retired_at IS NOT NULL) LIMIT p_batch_size FOR UPDATE OF x SKIP LOCKED) o
+           WHERE (NOT x.assigned AND c.expired) OR c.retired_at IS NOT NULL LIMIT p_batch_size FOR UPDATE OF x SKIP LOCKED) o
    WHERE a.client_no = o.client_no AND a.scope_id = o.scope_id;
   GET DIAGNOSTICS v_count = ROW_COUNT;
   RETURN v_rows + v_count;

@@ -16,10 +16,5 @@ CREATE VIEW synchro.standing_registration AS
   WHERE r.generation >= (SELECT p.registry_generation FROM synchro.progress p)
     AND NOT EXISTS (SELECT FROM synchro.backfill b WHERE b.generation = r.generation AND b.state = 'rejected');
 
--- Keys from the server's strong random source (gen_random_uuid: 122 random bits each; two of them through SHA-256).
-INSERT INTO synchro.secret_key (purpose, key_id, secret, state)
-SELECT p, pg_catalog.replace(pg_catalog.gen_random_uuid()::text, '-', ''),
-       pg_catalog.substr(pg_catalog.sha256(pg_catalog.uuid_send(pg_catalog.gen_random_uuid())
-                                           || pg_catalog.uuid_send(pg_catalog.gen_random_uuid())),
-                         1, CASE p WHEN 'fence' THEN 16 ELSE 32 END), 'active'
-FROM pg_catalog.unnest(ARRAY['fence', 'cursor', 'rebuild', 'seed_page', 'seed_receipt']) p;
+-- A key for every purpose.
+SELECT pg_catalog.count(synchro._make_key(p)) FROM pg_catalog.unnest(ARRAY['fence', 'cursor', 'rebuild', 'seed_page', 'seed_receipt']) p;

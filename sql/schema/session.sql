@@ -7,7 +7,7 @@ CREATE TABLE synchro.client (
   client_generation    bigint NOT NULL DEFAULT 1,
   confirmed            boolean NOT NULL DEFAULT false,  -- a later request has presented the generation
   expired              boolean NOT NULL DEFAULT false,
-  retired_at           timestamptz,
+  retired_at           timestamptz,                     -- for ever: then the row is immutable
   scope_set_version    bigint NOT NULL DEFAULT 0,
   accepted_write_epoch bigint NOT NULL DEFAULT 0,
   created_at           timestamptz NOT NULL DEFAULT pg_catalog.now(),
