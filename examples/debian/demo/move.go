@@ -23,7 +23,7 @@ func (d *device) await(ctx context.Context, scope string, before map[string]int,
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for d.session.Rows(scope) != before[scope]+change {
-		if _, err := d.session.Pull(ctx, 0); err != nil {
+		if _, err := d.session.Pull(ctx, patience); err != nil {
 			return fmt.Errorf("%d rows instead of %d: %w", d.session.Rows(scope), before[scope]+change, err)
 		}
 	}

@@ -60,12 +60,15 @@ func (d *device) label(scope string) string {
 	return scope
 }
 
+// patience is how long the server may hold a pull that has nothing to tell.
+const patience = 10 * time.Second
+
 // pullUntil pulls until that many rows have arrived; every pull verifies every digest.
 func (d *device) pullUntil(ctx context.Context, rows int) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for got := 0; got < rows; {
-		pulled, err := d.session.Pull(ctx, 0)
+		pulled, err := d.session.Pull(ctx, patience)
 		if err != nil {
 			return err
 		}
