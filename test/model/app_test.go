@@ -80,11 +80,21 @@ type stack struct {
 
 func startStack(t testing.TB) *stack {
 	t.Helper()
-	s := &stack{Cluster: pgtest.StartWithExtension(t, pgtest.Config{})}
-	s.db = s.Connect(t, "", "")
-	if _, err := s.db.Exec(context.Background(), "BEGIN;"+application+"COMMIT"); err != nil {
+	s := startEmpty(t)
+	if err := s.exec("BEGIN;" + application + "COMMIT"); err != nil {
 		t.Fatal(err)
 	}
+	if err := s.ready(); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// startEmpty starts a stack without the application.
+func startEmpty(t testing.TB, settings ...string) *stack {
+	t.Helper()
+	s := &stack{Cluster: pgtest.StartWithExtension(t, pgtest.Config{Settings: settings})}
+	s.db = s.Connect(t, "", "")
 	if err := s.startShim(""); err != nil {
 		t.Fatal(err)
 	}
@@ -92,9 +102,6 @@ func startStack(t testing.TB) *stack {
 		_ = s.db.Close(context.Background())
 		_ = s.serve.Stop()
 	})
-	if err := s.ready(); err != nil {
-		t.Fatal(err)
-	}
 	return s
 }
 

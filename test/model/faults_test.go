@@ -2,9 +2,7 @@ package model
 
 import (
 	"context"
-	"flag"
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -74,21 +72,31 @@ func TestFaultsAreFound(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			steps, what := hunt(s, 8)
+			found := hunt(8, calm(s))
 			if err := undo(); err != nil {
 				t.Fatal(err)
 			}
-			if what == "" {
-				t.Fatalf("not found in %d steps", steps)
+			if found.reason == "" {
+				t.Fatalf("not found in %d steps", found.steps)
 			}
-			t.Logf("found after %d steps: %.300s", steps, what)
+			t.Logf("found after %d steps: %.300s", found.steps, found.reason)
 		})
 	}
 	t.Run("none without one", func(t *testing.T) {
-		if steps, what := hunt(shared, 3); what != "" {
-			t.Errorf("after %d steps: %s", steps, what)
+		if found := hunt(3, calm(shared)); found.reason != "" {
+			t.Errorf("after %d steps: %s", found.steps, found.reason)
 		}
 	})
+}
+
+// calm is a run in which no process ends.
+func calm(s *stack) func(*rapid.T, *finding) {
+	return func(rt *rapid.T, f *finding) {
+		w := newWorld(rt, s)
+		w.calm = true
+		defer func() { f.steps, f.reason = f.steps+w.steps, w.reason }()
+		w.play()
+	}
 }
 
 // install builds the fault in; the function returned takes it out.
@@ -122,53 +130,3 @@ func (f *fault) install(s *stack) (undo func() error, err error) {
 	}
 	return undo, nil
 }
-
-// hunt makes runs until one fails: what is the failure, steps how much was done until then.
-func hunt(s *stack, limit int) (steps int, what string) {
-	seed := flag.Lookup("rapid.seed").Value.String()
-	defer func() { _ = flag.Set("rapid.seed", seed) }()
-	for i := 1; i <= limit && what == ""; i++ {
-		_ = flag.Set("rapid.seed", fmt.Sprint(i))
-		h := &hunter{}
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			rapid.Check(h, func(rt *rapid.T) {
-				if h.hunted { // rapid wants to see it again: once is enough
-					return
-				}
-				h.hunted = true
-				w := newWorld(rt, s)
-				w.calm = true
-				defer func() { steps, what = steps+w.steps, w.reason }()
-				w.play()
-			})
-		}()
-		<-done
-		if h.failed && what == "" {
-			what = h.what
-		}
-	}
-	return steps, what
-}
-
-// hunter is a test that is expected to fail.
-type hunter struct {
-	hunted, failed bool
-	what           string
-}
-
-func (h *hunter) Helper()                        {}
-func (h *hunter) Name() string                   { return "hunt" }
-func (h *hunter) Logf(string, ...any)            {}
-func (h *hunter) Log(...any)                     {}
-func (h *hunter) Skipf(string, ...any)           { h.SkipNow() }
-func (h *hunter) Skip(...any)                    { h.SkipNow() }
-func (h *hunter) SkipNow()                       { runtime.Goexit() }
-func (h *hunter) Errorf(format string, a ...any) { h.Error(fmt.Sprintf(format, a...)) }
-func (h *hunter) Error(a ...any)                 { h.failed, h.what = true, h.what+fmt.Sprint(a...) }
-func (h *hunter) Fatalf(format string, a ...any) { h.Errorf(format, a...); h.FailNow() }
-func (h *hunter) Fatal(a ...any)                 { h.Error(a...); h.FailNow() }
-func (h *hunter) FailNow()                       { h.failed = true; runtime.Goexit() }
-func (h *hunter) Fail()                          { h.failed = true }
-func (h *hunter) Failed() bool                   { return h.failed }

@@ -2,13 +2,9 @@ package model
 
 import (
 	"context"
-	"flag"
-	"fmt"
 	"maps"
 	"net/http"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,38 +16,16 @@ import (
 	"synchro/client"
 )
 
-// short is how long TestRandomRuns makes runs when nobody asks for more.
-const short = 25 * time.Second
-
 func TestRandomRuns(t *testing.T) {
-	limit := short
-	if soak := os.Getenv("SYNCHRO_SOAK"); soak != "" {
-		var err error
-		if limit, err = time.ParseDuration(soak); err != nil {
-			t.Fatal(err)
-		}
-	}
-	seed, _ := strconv.ParseUint(flag.Lookup("rapid.seed").Value.String(), 10, 64)
-	single := seed != 0
-	if !single {
-		seed = uint64(time.Now().UnixNano()) % 1e9
-	}
 	s := startStack(t)
 	total := map[string]int{}
-	for end := time.Now().Add(limit); ; seed++ {
-		t.Logf("seed %d", seed)
-		_ = flag.Set("rapid.seed", fmt.Sprint(seed))
-		rapid.Check(t, func(rt *rapid.T) {
-			w := newWorld(rt, s)
-			w.play()
-			for what, n := range w.counts {
-				total[what] += n
-			}
-		})
-		if single || time.Now().After(end) {
-			break
+	seeds(t, 25*time.Second, func(rt *rapid.T) {
+		w := newWorld(rt, s)
+		w.play()
+		for what, n := range w.counts {
+			total[what] += n
 		}
-	}
+	})
 	for _, what := range slices.Sorted(maps.Keys(total)) {
 		t.Logf("%6d %s", total[what], what)
 	}
