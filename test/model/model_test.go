@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -56,7 +57,7 @@ func (w *world) act() {
 		{16, "pull", w.onePull},
 		{6, "sync", func(t *rapid.T, d *device) { w.sync(d, one(t, "limit", limits...)) }},
 		{12, "rebuild", w.oneRebuild},
-		{2, "overtake", w.overtake},
+		{3, "overtake", w.overtake},
 		{3, "lag", w.lag},
 		{2, "replay", w.replayPage},
 		{1, "connect", func(t *rapid.T, d *device) { f, _ := drawFate(t); w.connect(d, f) }},
@@ -67,6 +68,9 @@ func (w *world) act() {
 		{4, "together", w.together},
 		{1, "crash", w.crash},
 		{2, "compact", w.compact},
+		{2, "lapse", w.lapse},
+		{2, "relapse", w.relapse},
+		{2, "outlast", w.outlast},
 	}
 	var all []action
 	for _, a := range actions {
@@ -198,12 +202,10 @@ func (w *world) oneRebuild(t *rapid.T, d *device) {
 // overtake pushes while a rebuild of the same device is under way.
 func (w *world) overtake(t *rapid.T, d *device) {
 	w.renew(d)
-	scopes := slices.Sorted(maps.Keys(d.memory.scopes))
-	if len(scopes) == 0 {
+	scope, ok := d.largest() // so that something is left after the first page
+	if !ok {
 		return
 	}
-	// the largest one, so that something is left after the first page
-	scope := slices.MaxFunc(scopes, func(a, b string) int { return len(d.memory.scopes[a].rows) - len(d.memory.scopes[b].rows) })
 	w.rebuild(d, scope, 1, delivered, 0)
 	w.push(w.seal(d, []*mutation{w.likely(t, d)}, false), delivered, 0)
 	if d.sessions[scope] != nil {
@@ -327,8 +329,9 @@ func (w *world) reassign(t *rapid.T, _ *device) {
 
 // expire ends a client's generation, as a long absence does.
 func (w *world) expire(t *rapid.T, d *device) {
-	w.must(w.exec("UPDATE synchro.client SET expired = true WHERE client_id = $1", d.id))
-	d.expired = d.generation != 0
+	w.must(w.exec("UPDATE synchro.client SET created_at = now() - interval '2 hours', last_acknowledged_at = last_acknowledged_at - interval '2 hours' WHERE client_id = $1", d.id))
+	w.compact(t, d)
+	d.expired = true
 }
 
 // restore makes a backup of a device, or brings one back.
@@ -338,6 +341,10 @@ func (w *world) restore(t *rapid.T, d *device) {
 		d.backup = &copied
 		return
 	}
+	w.bringBack(d)
+}
+
+func (w *world) bringBack(d *device) {
 	d.memory = d.backup.clone()
 	d.sessions = map[string]*session{}
 	for _, s := range d.memory.scopes {
@@ -425,8 +432,92 @@ func (w *world) crash(t *rapid.T, _ *device) {
 	w.kill(what)
 }
 
-// compact removes effects that nobody needs any more, where the extension can.
-func (w *world) compact(t *rapid.T, _ *device) {}
+// compact removes entries that nobody needs any more, now and then only some of them.
+func (w *world) compact(t *rapid.T, _ *device) {
+	_, _, err := w.core()
+	w.must(err)
+	w.must(w.exec("SELECT synchro.synchro_compact('1 hour', $1)", one(t, "batch", 1, 3, 10000)))
+}
+
+// leave takes a row that the device holds out of its scopes.
+func (w *world) leave(t *rapid.T, d *device) {
+	held := d.keys()
+	if len(held) == 0 {
+		w.write(t, d)
+		return
+	}
+	name, id, _ := strings.Cut(one(t, "row", held...), "/")
+	sql := fmt.Sprintf("DELETE FROM app.%s WHERE id = '%s'", name, id)
+	if chance(t, "stays", 2) {
+		columns := map[string]string{"task": "owner = NULL, team = NULL, shelf = NULL", "tag": "team = NULL"}
+		sql = fmt.Sprintf("UPDATE app.%s SET %s WHERE id = '%s'", name, columns[name], id)
+	}
+	w.must(w.exec(sql))
+	w.look(false)
+}
+
+// acknowledged brings all devices but one up to date, and lets the server know it.
+func (w *world) acknowledged(but *device) {
+	w.materialized()
+	for _, d := range w.introduced() {
+		if d != but {
+			w.sync(d, 1000)
+			w.sync(d, 1000)
+		}
+	}
+}
+
+// lapse loses the answer of a pull, and what it delivered is not needed by anybody else.
+func (w *world) lapse(t *rapid.T, d *device) {
+	w.acknowledged(nil)
+	w.leave(t, d)
+	w.acknowledged(d)
+	w.pull(d, one(t, "limit", limits...), answerLost, 0)
+	w.compact(t, d)
+	w.onePull(t, d)
+}
+
+// relapse brings back the device's copy of a moment ago, when what it had to learn since may be compacted.
+func (w *world) relapse(t *rapid.T, d *device) {
+	w.acknowledged(nil)
+	copied := d.memory.clone()
+	d.backup = &copied
+	w.leave(t, d)
+	w.acknowledged(nil)
+	w.compact(t, d)
+	w.bringBack(d)
+	w.sync(d, 1000)
+}
+
+// outlast rebuilds while the device goes on pulling, and what it has acknowledged is compacted.
+func (w *world) outlast(t *rapid.T, d *device) {
+	w.acknowledged(nil)
+	scope, ok := d.largest()
+	if !ok {
+		return
+	}
+	w.rebuild(d, scope, 1, delivered, 0)
+	w.leave(t, d)
+	w.acknowledged(nil)
+	w.compact(t, d)
+	for range 20 {
+		if d.sessions[scope] == nil {
+			break
+		}
+		w.rebuild(d, scope, 1, delivered, 0)
+	}
+	w.onePull(t, d)
+}
+
+// largest is the scope of which the device holds most.
+func (d *device) largest() (scope string, ok bool) {
+	for _, id := range slices.Sorted(maps.Keys(d.memory.scopes)) {
+		if !ok || len(d.memory.scopes[id].rows) > len(d.memory.scopes[scope].rows) {
+			scope, ok = id, true
+		}
+	}
+	return scope, ok
+}
 
 // converge ends a run: every outcome is learned, every device is up to date, and all is as the oracle says.
 func (w *world) converge() {
