@@ -27,11 +27,6 @@ extern const char *funccheck_body(List *queries, FunctionKind kind, Oid reader);
 /* funccheck_calls.c: may it call this function? */
 extern const char *funccheck_call(Oid function);
 
-/* funcvar.c: variables of a query and those around it, the innermost first in the list. */
-extern RangeTblEntry *funcvar_relation(List *queries, Node *node, int *varno, int *levelsup, AttrNumber *attnum);
-extern Node *funcvar_strip(Node *node);
-extern bool funcvar_is_equality(Oid operator, Oid type);
-
 /* funcpin.c: does the query restrict its relation to the row with key = $1? */
 extern bool funcpin_is_pinned(Query *query, int varno, AttrNumber key);
 

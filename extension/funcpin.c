@@ -9,7 +9,9 @@
 
 #include "nodes/nodeFuncs.h"
 #include "nodes/primnodes.h"
+#include "parser/parsetree.h"
 #include "utils/lsyscache.h"
+#include "utils/typcache.h"
 
 #include "funccheck.h"
 
@@ -20,21 +22,36 @@ typedef struct Pin
 	AttrNumber	key;
 } Pin;
 
+/* Without casts that change nothing (varchar to text). */
+static Node *
+strip(Node *node)
+{
+	while (node && IsA(node, RelabelType))
+		node = (Node *) ((RelabelType *) node)->arg;
+	return node;
+}
+
+/* Columns of a join stand for those of its sides. */
 static bool
 is_key(const Pin *pin, Node *node)
 {
-	int			varno;
-	int			levelsup;
-	AttrNumber	attnum;
+	node = strip(node);
+	while (node && IsA(node, Var) && ((Var *) node)->varlevelsup == 0)
+	{
+		Var		   *var = (Var *) node;
+		RangeTblEntry *rte = rt_fetch(var->varno, pin->query->rtable);
 
-	return funcvar_relation(list_make1(pin->query), node, &varno, &levelsup, &attnum) != NULL &&
-		varno == pin->varno && levelsup == 0 && attnum == pin->key;
+		if (rte->rtekind != RTE_JOIN || var->varattno <= 0)
+			return var->varno == pin->varno && var->varattno == pin->key;
+		node = strip(list_nth(rte->joinaliasvars, var->varattno - 1));
+	}
+	return false;
 }
 
 static bool
 is_row_key(Node *node)
 {
-	node = funcvar_strip(node);
+	node = strip(node);
 	return node && IsA(node, Param) && ((Param *) node)->paramkind == PARAM_EXTERN && ((Param *) node)->paramid == 1;
 }
 
@@ -62,7 +79,7 @@ quals_pin(const Pin *pin, Node *quals)
 		Node	   *right = lsecond(op->args);
 
 		return ((is_key(pin, left) && is_row_key(right)) || (is_key(pin, right) && is_row_key(left))) &&
-			funcvar_is_equality(op->opno, exprType(left)) &&
+			op->opno == lookup_type_cache(exprType(left), TYPECACHE_EQ_OPR)->eq_opr &&
 			(!OidIsValid(op->inputcollid) || get_collation_isdeterministic(op->inputcollid));
 	}
 	return false;

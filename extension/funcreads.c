@@ -1,6 +1,6 @@
 /*
  * funcreads.c
- *		What the parsed body of a function reads: relations, columns, whether only of its own row, and by equality with what.
+ *		What the parsed body of a function reads: relations, columns, and whether only its own row.
  *
  * The parser notes the columns of each reference for the check of privileges: whole rows, stars and merged columns of joins included.
  */
@@ -25,29 +25,20 @@
 
 typedef struct Reads
 {
-	List	   *queries;		/* the innermost first */
 	Oid			own;			/* view of the rows that the function is called for */
 	AttrNumber	own_key;
 	Tuplestorestate *result;
 	TupleDesc	result_desc;
 } Reads;
 
-/* One row (relation, attnum, pinned, compared); attnum 0: the whole row, NULL: no column. */
+/* One row (relation, attnum, pinned); attnum 0: the whole row, NULL: no column. */
 static void
-put(const Reads *reads, Oid relation, int attnum, bool pinned, bool compared)
+put(const Reads *reads, Oid relation, int attnum, bool pinned)
 {
-	Datum		values[] = {ObjectIdGetDatum(relation), Int16GetDatum(attnum), BoolGetDatum(pinned), BoolGetDatum(compared)};
-	bool		nulls[] = {false, attnum < 0, false, false};
+	Datum		values[] = {ObjectIdGetDatum(relation), Int16GetDatum(attnum), BoolGetDatum(pinned)};
+	bool		nulls[] = {false, attnum < 0, false};
 
 	tuplestore_putvalues(reads->result, reads->result_desc, values, nulls);
-}
-
-static bool
-is_pinned(const Reads *reads, Query *query, int varno)
-{
-	RangeTblEntry *rte = list_nth_node(RangeTblEntry, query->rtable, varno - 1);
-
-	return rte->relid == reads->own && funcpin_is_pinned(query, varno, reads->own_key);
 }
 
 static void
@@ -59,25 +50,12 @@ put_reference(const Reads *reads, Query *query, int varno)
 #else
 	Bitmapset  *columns = rte->selectedCols;
 #endif
-	bool		pinned = is_pinned(reads, query, varno);
+	bool		pinned = rte->relid == reads->own && funcpin_is_pinned(query, varno, reads->own_key);
 	int			column = -1;
 
-	put(reads, rte->relid, -1, pinned, false);
+	put(reads, rte->relid, -1, pinned);
 	while ((column = bms_next_member(columns, column)) >= 0)
-		put(reads, rte->relid, column + FirstLowInvalidHeapAttributeNumber, pinned, false);
-}
-
-/* A column that is compared for equality can be looked up by it. */
-static void
-put_compared(const Reads *reads, Node *node, Oid operator)
-{
-	int			varno;
-	int			levelsup;
-	AttrNumber	attnum;
-	RangeTblEntry *rte = funcvar_relation(reads->queries, node, &varno, &levelsup, &attnum);
-
-	if (rte && attnum > 0 && funcvar_is_equality(operator, exprType(node)))
-		put(reads, rte->relid, attnum, is_pinned(reads, list_nth_node(Query, reads->queries, levelsup), varno), true);
+		put(reads, rte->relid, column + FirstLowInvalidHeapAttributeNumber, pinned);
 }
 
 static bool
@@ -89,32 +67,22 @@ walk(Node *node, Reads *reads)
 	{
 		Query	   *query = (Query *) node;
 
-		reads->queries = lcons(query, reads->queries);
 		for (int varno = 1; varno <= list_length(query->rtable); varno++)
 			if (list_nth_node(RangeTblEntry, query->rtable, varno - 1)->rtekind == RTE_RELATION)
 				put_reference(reads, query, varno);
-		(void) query_tree_walker(query, walk, reads, 0);
-		reads->queries = list_delete_first(reads->queries);
-		return false;
+		return query_tree_walker(query, walk, reads, 0);
 	}
-	if (IsA(node, OpExpr) && list_length(((OpExpr *) node)->args) == 2)
-	{
-		put_compared(reads, linitial(((OpExpr *) node)->args), ((OpExpr *) node)->opno);
-		put_compared(reads, lsecond(((OpExpr *) node)->args), ((OpExpr *) node)->opno);
-	}
-	else if (IsA(node, ScalarArrayOpExpr))
-		put_compared(reads, linitial(((ScalarArrayOpExpr *) node)->args), ((ScalarArrayOpExpr *) node)->opno);
 	return expression_tree_walker(node, walk, reads);
 }
 
 PG_FUNCTION_INFO_V1(synchro_function_reads);
 
-/* _function_reads(function oid, own_view oid, own_key smallint) TABLE (relation oid, attnum smallint, pinned boolean, compared boolean) */
+/* _function_reads(function oid, own_view oid, own_key smallint) TABLE (relation oid, attnum smallint, pinned boolean) */
 Datum
 synchro_function_reads(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	Reads		reads = {NIL, PG_ARGISNULL(1) ? InvalidOid : PG_GETARG_OID(1), PG_ARGISNULL(2) ? 0 : PG_GETARG_INT16(2)};
+	Reads		reads = {PG_ARGISNULL(1) ? InvalidOid : PG_GETARG_OID(1), PG_ARGISNULL(2) ? 0 : PG_GETARG_INT16(2)};
 	HeapTuple	function;
 
 	InitMaterializedSRF(fcinfo, 0);

@@ -6,15 +6,15 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "catalog/pg_proc.h"
 #include "funcapi.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/parsenodes.h"
 #include "nodes/primnodes.h"
 #include "parser/parsetree.h"
-#include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
+
+#include "funccheck.h"
 
 typedef struct Walk
 {
@@ -105,8 +105,7 @@ synchro_joined_columns(PG_FUNCTION_ARGS)
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	Walk		walk = {0};
 	HeapTuple	tuple;
-	Datum		stored;
-	bool		isnull;
+	ListCell   *cell;
 
 	InitMaterializedSRF(fcinfo, 0);
 	walk.result = rsinfo->setResult;
@@ -114,15 +113,8 @@ synchro_joined_columns(PG_FUNCTION_ARGS)
 	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(PG_GETARG_OID(0)));
 	if (!HeapTupleIsValid(tuple))
 		return (Datum) 0;
-	stored = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_prosqlbody, &isnull);
-	if (!isnull)
-	{
-		Node	   *body = stringToNode(TextDatumGetCString(stored));
-		ListCell   *cell;
-
-		foreach(cell, IsA(body, List) ? linitial_node(List, castNode(List, body)) : list_make1(body))
-			walk_node(lfirst(cell), &walk);
-	}
+	foreach(cell, funccheck_queries(tuple))
+		walk_node(lfirst(cell), &walk);
 	ReleaseSysCache(tuple);
 	return (Datum) 0;
 }

@@ -8,12 +8,12 @@ COMMENT ON FUNCTION synchro._check_function(oid, text, oid, oid) IS
   'to whom, or to a role of whom, it must belong. p_key_type: of the argument of a membership function.';
 
 CREATE FUNCTION synchro._function_reads(p_function oid, p_own_view oid, p_own_key smallint)
-RETURNS TABLE (relation oid, attnum smallint, pinned boolean, compared boolean) LANGUAGE c STABLE
+RETURNS TABLE (relation oid, attnum smallint, pinned boolean) LANGUAGE c STABLE
 SET search_path = pg_catalog, synchro, pg_temp
 AS 'MODULE_PATHNAME', 'synchro_function_reads';
 COMMENT ON FUNCTION synchro._function_reads(oid, oid, smallint) IS
   'What the body of a function reads, reference by reference: the relation, a column of it (0 its whole row, NULL for the reference itself). '
-  'pinned: the reference reads only the row of p_own_view with p_own_key = $1. compared: the column is compared for equality.';
+  'pinned: the reference reads only the row of p_own_view with p_own_key = $1.';
 
 CREATE FUNCTION synchro._definition_hash(p_function oid) RETURNS text LANGUAGE c STABLE STRICT
 SET search_path = pg_catalog, synchro, pg_temp

@@ -33,7 +33,7 @@ CREATE VIEW gens.made AS
   SELECT g.generation - :newest AS generation, g.schema_version - :version AS version, m.transition_class, m.schema_version - m.compatibility_floor AS since_floor,
          (SELECT array_agg(l.physical_relation || ' ' || r.max_scope_fanout ORDER BY l.physical_relation) FROM synchro.registration r
             JOIN synchro.relation l ON l.rel_no = r.rel_no WHERE r.generation = g.generation AND l.physical_schema = 'gens') AS registered
-    FROM synchro.registry_generation g JOIN synchro.manifest m ON m.schema_version = g.schema_version WHERE g.generation > :newest;
+    FROM synchro.registry_generation g JOIN synchro.manifest m ON m.schema_version = g.schema_version WHERE g.generation > :newest ORDER BY g.generation;
 
 -- An empty table: a compatible step. Key, lifecycle and generated fields are not writable; the hidden column and its index are not there.
 SELECT synchro.synchro_register_table('gens.note', 'gens.note_scopes', p_exclude_columns => '{hidden}', p_updated_at_col => 'changed_at', p_deleted_at_col => 'deleted_at');

@@ -40,7 +40,7 @@ SELECT synchro.synchro_register_table('pix.box', 'pix.box_scopes', 'multi_scope'
 SELECT synchro.synchro_register_membership_dependency('pix.box', 'pix.box', 'pix.boxes', '{id,shelf,color,note,owner}');
 COMMIT;
 SELECT * FROM pix.indexes;
--- A later rule that joins on more columns adds theirs: toy.box through IN, toy.tag through a join's USING.
+-- A later rule that joins on more columns adds theirs: toy.box through IN, toy.tag through a join's USING; of any length, so by hash.
 SELECT pix.impact('toys', format($$SELECT %L, 'int64', t.id::text FROM synchro_projection.pix_toy t
     JOIN (SELECT s.id, s.tag FROM synchro_projection.pix_toy s) s USING (tag)
    WHERE t.box = ANY (ARRAY[(p_old_row->>'id')::bigint, (p_new_row->>'id')::bigint])$$, synchro.synchro_table_id('pix.toy')));
