@@ -25,6 +25,7 @@ type replica struct {
 	cursor   *string
 	complete bool
 	lost     bool            // the server may have forgotten what the cursor needs
+	behind   bool            // the cursor is of a rebuild, and a later one was acknowledged while that went on
 	rows     map[string]held // by identity
 }
 
@@ -288,6 +289,7 @@ func (d *device) takePage(q *protocol.PullRequest, body []byte) (more bool) {
 		}
 	}
 	for id, cursor := range p.ScopeCursors {
+		d.memory.scopes[id].behind = false
 		if q.Scopes[id].Cursor == nil {
 			w.fail("%s got a cursor for a scope without one", d)
 		}
@@ -388,7 +390,8 @@ func (d *device) takeRecords(s *session, body []byte) (done bool) {
 	if s.cursor = p.Cursor; p.HasMore {
 		return false
 	}
-	d.memory.scopes[s.scope] = &replica{cursor: &p.FinalCursor, complete: true, rows: s.rows}
+	was := d.memory.scopes[s.scope]
+	d.memory.scopes[s.scope] = &replica{cursor: &p.FinalCursor, complete: true, rows: s.rows, behind: was != nil && was.complete}
 	if d.digest(s.scope) != p.Checksum {
 		w.fail("%s: the digest of the snapshot of %s is another", d, s.scope)
 	}

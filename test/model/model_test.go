@@ -83,7 +83,7 @@ func (w *world) act() {
 	if w.calm && a.name == "crash" {
 		return
 	}
-	w.t.Logf("%s %s", a.name, d)
+	w.note("%s %s", a.name, d)
 	if d.memory.generation == nil {
 		f, _ := drawFate(w.t)
 		w.connect(d, f)
@@ -437,6 +437,11 @@ func (w *world) compact(t *rapid.T, _ *device) {
 	_, _, err := w.core()
 	w.must(err)
 	w.must(w.exec("SELECT synchro.synchro_compact('1 hour', $1)", one(t, "batch", 1, 3, 10000)))
+	for _, d := range w.devices { // what a finished rebuild would need, if its client has acknowledged more
+		for _, s := range d.memory.scopes {
+			s.lost = s.lost || s.behind
+		}
+	}
 }
 
 // leave takes a row that the device holds out of its scopes.

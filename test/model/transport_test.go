@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"time"
@@ -118,12 +119,12 @@ func (r reply) response(q *http.Request) *http.Response {
 var wires = &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 16}
 
 // send posts a body for a user. seen are the answers that the server gave; the last result is the one that arrived.
-func (s *stack) send(user, route string, body []byte, f fate, after time.Duration, prefer string) (seen []reply, arrived *reply, err error) {
+func (w *world) send(user, route string, body []byte, f fate, after time.Duration, prefer string) (seen []reply, arrived *reply, err error) {
 	credential, err := token(user)(context.Background())
 	if err != nil {
 		return nil, nil, err
 	}
-	q, err := http.NewRequest(http.MethodPost, s.serve.URL+"/sync/"+route, bytes.NewReader(body))
+	q, err := http.NewRequest(http.MethodPost, w.serve.URL+"/sync/"+route, bytes.NewReader(body))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -134,6 +135,13 @@ func (s *stack) send(user, route string, body []byte, f fate, after time.Duratio
 	}
 	tripper := &faulty{next: wires, fate: f, cut: after}
 	response, err := (&http.Client{Timeout: settle, Transport: tripper}).Do(q)
+	defer func() {
+		status := []string{}
+		for _, r := range seen {
+			status = append(status, fmt.Sprintf("%d %s", r.status, r.code()))
+		}
+		w.note("  %s %s fate %d: %v arrived %v\n    %.600s", user, route, f, status, arrived != nil, body)
+	}()
 	if err != nil {
 		return tripper.seen, nil, err
 	}

@@ -3,6 +3,8 @@ package model
 import (
 	"context"
 	"fmt"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -38,13 +40,18 @@ type world struct {
 	counts   map[string]int
 	steps    int
 	reason   string // why the run failed
-	calm     bool   // no process ends, and nothing is waited for long
+	notes    []string
+	noting   sync.Mutex
+	calm     bool // no process ends, and nothing is waited for long
 }
 
 // fail ends the run.
 func (w *world) fail(format string, args ...any) {
 	w.t.Helper()
 	w.reason = fmt.Sprintf(format, args...)
+	if !w.calm { // of a failure that does not come again there is nothing but this
+		fmt.Printf("%s\n%s\n", strings.Join(w.notes[max(0, len(w.notes)-80):], "\n"), w.reason)
+	}
 	w.t.Fatal(w.reason)
 }
 
@@ -56,6 +63,11 @@ func (w *world) must(err error) {
 }
 
 func (w *world) count(what string) { w.counts[what]++ }
+
+// note keeps what happens, for the case that the run fails.
+func (w *world) note(format string, args ...any) {
+	w.notes = append(w.notes, fmt.Sprintf(format, args...))
+}
 
 // newWorld empties the tables and makes users and devices.
 func newWorld(t *rapid.T, s *stack) *world {
