@@ -98,4 +98,7 @@ extern bool fence_push_active(void);
 extern bool fence_sealed(void);
 extern uint32 fence_next_sequence(void);
 
+/* Hooks into the start of queries (fence_skip.c). */
+extern void fence_skip_init(void);
+
 #endif							/* SYNCHRO_FENCE_H */

@@ -9,6 +9,7 @@
 
 #include "bgworker.h"
 #include "ddl.h"
+#include "fence.h"
 #include "guc.h"
 #include "push.h"
 
@@ -26,6 +27,7 @@ _PG_init(void)
 				 errhint("Add synchro to shared_preload_libraries and restart the server.")));
 	synchro_guc_init();
 	synchro_bgworker_init();
+	fence_skip_init();
 	push_session_init();
 	ddl_guard_init();
 }
