@@ -2,8 +2,9 @@
  * canonical_scope.c
  *		Scope digest over the live entries of a scope, streamed.
  *
- * Two passes under one snapshot: one counts, because the count comes first in the hash, one hashes. Memory does not grow with the
- * scope: the executor hands each row to a receiver that only appends to a buffer.
+ * Usually all digests of entries were made under the manifest asked for; then canonical_entries.c reads them. Else there are two passes
+ * under one snapshot: one counts, because the count comes first in the hash, one hashes. Memory does not grow with the scope: the
+ * executor hands each row to a receiver that only appends to a buffer.
  */
 #include "postgres.h"
 
@@ -104,6 +105,15 @@ syn_scope_hash_begin(SynScopeHash *hash, const uint8 *schema_hash, const char *s
 	syn_append_u64(&hash->buf, cardinality);
 }
 
+void
+syn_scope_hash_entries(SynScopeHash *hash, const char *data, int len, uint64 count)
+{
+	flush(hash);
+	if (pg_cryptohash_update(hash->ctx, (const uint8 *) data, len) < 0)
+		elog(ERROR, "could not compute SHA-256: %s", pg_cryptohash_error(hash->ctx));
+	hash->added += count;
+}
+
 char *
 syn_scope_hash_end(SynScopeHash *hash)
 {
@@ -119,8 +129,8 @@ syn_scope_hash_end(SynScopeHash *hash)
 	return syn_hash_hex(digest);
 }
 
-pg_noreturn static void
-damaged(const char *what)
+pg_noreturn void
+syn_entry_damaged(const char *what)
 {
 	ereport(ERROR,
 			(errcode(SYNCHRO_ERR_SYNC_INTEGRITY_FAILURE),
@@ -138,7 +148,7 @@ append_fresh_digest(EntryReceiver *self, StringInfo buf, TupleTableSlot *slot)
 	uint8		digest[SYN_HASH_LEN];
 
 	if (slot->tts_isnull[3])
-		damaged("no projection row");
+		syn_entry_damaged("no projection row");
 	values = syn_read_row(&self->reader, self->part->rel_no, self->schema_version,
 						  DatumGetHeapTupleHeader(slot->tts_values[3]), self->mcxt);
 	version = DatumGetTextPP(slot->tts_values[2]);
@@ -162,7 +172,7 @@ receive_entry(TupleTableSlot *slot, DestReceiver *dest)
 	slot_getallattrs(slot);
 	stored = PG_DETOAST_DATUM_PACKED(slot->tts_values[0]);
 	if (!syn_key_from_bytes(rel->fields[rel->key].type, VARDATA_ANY(stored), VARSIZE_ANY_EXHDR(stored), &key))
-		damaged("a malformed key");
+		syn_entry_damaged("a malformed key");
 
 	start = buf->len;
 	syn_append_u64(buf, 0);
@@ -174,13 +184,13 @@ receive_entry(TupleTableSlot *slot, DestReceiver *dest)
 	{
 		digest = DatumGetByteaPP(slot->tts_values[1]);
 		if (VARSIZE_ANY_EXHDR(digest) != SYN_HASH_LEN)
-			damaged("a malformed digest");
+			syn_entry_damaged("a malformed digest");
 		appendBinaryStringInfo(buf, VARDATA_ANY(digest), SYN_HASH_LEN);
 	}
 	else if (slot->tts_tupleDescriptor->natts > 2)
 		append_fresh_digest(self, buf, slot);
 	else
-		damaged("no digest");
+		syn_entry_damaged("no digest");
 	return true;
 }
 
@@ -319,6 +329,7 @@ synchro_scope_digest(PG_FUNCTION_ARGS)
 	SynScopeHash hash;
 	Part	   *parts;
 	int			nparts;
+	char	   *digest;
 	Datum		values[2];
 	bool		nulls[2] = {false, false};
 
@@ -326,11 +337,16 @@ synchro_scope_digest(PG_FUNCTION_ARGS)
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
 	read_schema_hash(schema_version, schema_hash);
-	parts = count_parts(scope_no, schema_version, &nparts, &cardinality);
-	syn_scope_hash_begin(&hash, schema_hash, VARDATA_ANY(scope_id), VARSIZE_ANY_EXHDR(scope_id), cardinality);
-	for (int i = 0; i < nparts; i++)
-		hash_part(&parts[i], scope_no, schema_version, &hash);
-	values[0] = CStringGetTextDatum(syn_scope_hash_end(&hash));
+	digest = syn_current_digest(scope_no, schema_version, schema_hash, scope_id, &cardinality);
+	if (digest == NULL)
+	{
+		parts = count_parts(scope_no, schema_version, &nparts, &cardinality);
+		syn_scope_hash_begin(&hash, schema_hash, VARDATA_ANY(scope_id), VARSIZE_ANY_EXHDR(scope_id), cardinality);
+		for (int i = 0; i < nparts; i++)
+			hash_part(&parts[i], scope_no, schema_version, &hash);
+		digest = syn_scope_hash_end(&hash);
+	}
+	values[0] = CStringGetTextDatum(digest);
 	values[1] = Int64GetDatum((int64) cardinality);
 	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	SPI_finish();

@@ -49,6 +49,12 @@ add_key(SynLookup *lookup, RegProcedure equal, Datum value)
 }
 
 void
+syn_lookup_int4(SynLookup *lookup, int32 value)
+{
+	add_key(lookup, F_INT4EQ, Int32GetDatum(value));
+}
+
+void
 syn_lookup_int8(SynLookup *lookup, int64 value)
 {
 	add_key(lookup, F_INT8EQ, Int64GetDatum(value));

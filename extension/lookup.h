@@ -28,7 +28,8 @@ typedef struct SynLookup
 /* Opens a table of schema synchro and one of its indexes. */
 extern void syn_lookup_open(SynLookup *lookup, const char *table, const char *index);
 
-/* The next key column of the rows that are looked for must equal this value: an int8 or a text. */
+/* The next key column of the rows that are looked for must equal this value: an int4, an int8 or a text. */
+extern void syn_lookup_int4(SynLookup *lookup, int32 value);
 extern void syn_lookup_int8(SynLookup *lookup, int64 value);
 extern void syn_lookup_text(SynLookup *lookup, const char *value, int len);
 
