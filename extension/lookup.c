@@ -11,7 +11,6 @@
 #include "access/table.h"
 #include "access/tableam.h"
 #include "catalog/namespace.h"
-#include "catalog/pg_collation.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -39,13 +38,42 @@ syn_lookup_open(SynLookup *lookup, const char *table, const char *index)
 	lookup->slot = table_slot_create(lookup->table, NULL);
 }
 
+bool
+syn_lookup_open_projection(SynLookup *lookup, int rel_no)
+{
+	char		name[NAMEDATALEN];
+	Oid			relid;
+
+	snprintf(name, sizeof(name), "r_%d", rel_no);
+	relid = get_relname_relid(name, get_namespace_oid("synchro_data", false));
+	if (!OidIsValid(relid))
+		return false;
+	memset(lookup, 0, sizeof(*lookup));
+	lookup->table = table_open(relid, AccessShareLock);
+	list_free(RelationGetIndexList(lookup->table));	/* finds the primary key */
+	if (!OidIsValid(lookup->table->rd_pkindex))
+	{
+		table_close(lookup->table, AccessShareLock);
+		return false;
+	}
+	lookup->index = index_open(lookup->table->rd_pkindex, AccessShareLock);
+	lookup->slot = table_slot_create(lookup->table, NULL);
+	return true;
+}
+
+void
+syn_lookup_key(SynLookup *lookup, StrategyNumber strategy, RegProcedure compare, Datum value)
+{
+	int			n = lookup->nkeys++;
+
+	Assert(n < SYN_LOOKUP_KEYS);
+	ScanKeyEntryInitialize(&lookup->keys[n], 0, n + 1, strategy, InvalidOid, lookup->index->rd_indcollation[n], compare, value);
+}
+
 static void
 add_key(SynLookup *lookup, RegProcedure equal, Datum value)
 {
-	Assert(lookup->nkeys < SYN_LOOKUP_KEYS);
-	ScanKeyEntryInitialize(&lookup->keys[lookup->nkeys], 0, lookup->nkeys + 1, BTEqualStrategyNumber, InvalidOid,
-						   C_COLLATION_OID, equal, value);
-	lookup->nkeys++;
+	syn_lookup_key(lookup, BTEqualStrategyNumber, equal, value);
 }
 
 void
@@ -69,6 +97,11 @@ syn_lookup_text(SynLookup *lookup, const char *value, int len)
 void
 syn_lookup_begin(SynLookup *lookup)
 {
+	if (lookup->scan && lookup->scan->numberOfKeys != lookup->nkeys)
+	{
+		index_endscan(lookup->scan);
+		lookup->scan = NULL;
+	}
 	if (lookup->scan == NULL)
 		lookup->scan = syn_index_beginscan(lookup->table, lookup->index, GetActiveSnapshot(), lookup->nkeys);
 	index_rescan(lookup->scan, lookup->keys, lookup->nkeys, NULL, 0);

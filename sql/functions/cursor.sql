@@ -22,8 +22,3 @@ RETURNS TABLE (presented_scope text, presented boolean, lsn pg_lsn, event bigint
 LANGUAGE c STABLE STRICT ROWS 10 AS 'MODULE_PATHNAME', 'synchro_presented_cursors';
 COMMENT ON FUNCTION synchro._presented_cursors(json) IS
   'scope id -> {"cursor"} of a checked request: scope, whether there is a cursor, its fields as _cursor_open gives them';
-
--- What pages are measured by (extension/raw_size.c).
-CREATE FUNCTION synchro._raw_size(p_value "any") RETURNS bigint
-LANGUAGE c STABLE AS 'MODULE_PATHNAME', 'synchro_raw_size';
-COMMENT ON FUNCTION synchro._raw_size("any") IS 'octets of a value, uncompressed, without fetching it; 0 for NULL';

@@ -26,6 +26,8 @@ var measurements = []measurement{
 	{"latency", measureLatency},
 	{"rebuild", measureRebuild},
 	{"pull", measurePull},
+	{"push", measurePush},
+	{"digest", measureDigest},
 	{"waiting", measureWaiting},
 	{"million", measureMillion},
 }

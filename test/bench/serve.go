@@ -28,6 +28,10 @@ func newSession(serve *pgtest.Serve, user, id string) *client.Session {
 	return client.NewSession(newClient(serve, user), id, "bench", "1.0.0")
 }
 
+func (s *stage) serve(ctx context.Context) (*pgtest.Serve, error) {
+	return s.Serve(ctx, pgtest.ServeConfig{JWTSecret: secret})
+}
+
 func servedStage(ctx context.Context) (*stage, *pgtest.Serve, error) {
 	s, err := newStage(ctx)
 	if err != nil {
@@ -37,7 +41,7 @@ func servedStage(ctx context.Context) (*stage, *pgtest.Serve, error) {
 		s.close()
 		return nil, nil, err
 	}
-	serve, err := s.Serve(ctx, pgtest.ServeConfig{JWTSecret: secret})
+	serve, err := s.serve(ctx)
 	if err != nil {
 		s.close()
 		return nil, nil, err
