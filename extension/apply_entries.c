@@ -60,17 +60,17 @@ fill(TupleTableSlot *slot, const int *columns, const Datum *values)
 	}
 }
 
-/* False: there is no such entry, or not any more. */
+/*
+ * Every column of an index changes, so an update would write a new row and all index entries as well, one by one: deleting the old entry and
+ * adding the new one among others costs half. False: there was no such entry, or not any more, which compaction does with entries of rows
+ * that left.
+ */
 static bool
-replace_entry(Bulk *bulk, const int *columns, const Datum *values)
+remove_entry(Bulk *bulk, const Datum *values)
 {
 	Datum		key[] = {values[SCOPE_NO], values[REL_NO], values[KEY]};
-	ItemPointerData tid;
 
-	if (!bulk_find(bulk, key))
-		return false;
-	fill(bulk_changed(bulk), columns, values);
-	return bulk_update(bulk, &tid);
+	return bulk_find(bulk, key) && bulk_delete(bulk);
 }
 
 PG_FUNCTION_INFO_V1(synchro_store_entries);
@@ -96,15 +96,12 @@ synchro_store_entries(PG_FUNCTION_ARGS)
 		TupleTableSlot *slot;
 
 		read_entry(&in, schema_version, values);
-		if (all_new || !replace_entry(bulk, columns, values))
-		{
-			if (DatumGetChar(values[STATE]) == STATE_LEFT)
-				ereport(ERROR, (errcode(SYNCHRO_ERR_INVALID_PARAMETER), errmsg("a row is not in a scope that it leaves")));
-			slot = bulk_slot(bulk);
-			memset(slot->tts_isnull, true, sizeof(bool) * bulk->desc->natts);
-			fill(slot, columns, values);
-			bulk_insert(bulk);
-		}
+		if (!all_new && !remove_entry(bulk, values) && DatumGetChar(values[STATE]) == STATE_LEFT)
+			ereport(ERROR, (errcode(SYNCHRO_ERR_INVALID_PARAMETER), errmsg("a row is not in a scope that it leaves")));
+		slot = bulk_slot(bulk);
+		memset(slot->tts_isnull, true, sizeof(bool) * bulk->desc->natts);
+		fill(slot, columns, values);
+		bulk_insert(bulk);
 		if (bulk->waiting == BULK_ROWS || total % BULK_ROWS == 0)
 			bulk_flush(bulk);
 	}

@@ -162,6 +162,19 @@ bulk_changed(Bulk *bulk)
 }
 
 bool
+bulk_delete(Bulk *bulk)
+{
+	TM_FailureData failure;
+	TM_Result	result = table_tuple_delete(bulk->rel, &bulk->found->tts_tid, GetCurrentCommandId(true), GetActiveSnapshot(),
+											InvalidSnapshot, true, &failure, false);
+
+	ExecClearTuple(bulk->found);
+	if (result != TM_Ok && result != TM_Deleted)
+		elog(ERROR, "a row was changed by somebody else");
+	return result == TM_Ok;
+}
+
+bool
 bulk_update(Bulk *bulk, ItemPointer tid)
 {
 	SynUpdateIndexes indexes;

@@ -58,9 +58,11 @@ extern bool bulk_fetch(Bulk *bulk, ItemPointer tid);
 extern TupleTableSlot *bulk_changed(Bulk *bulk);
 
 /*
- * Replaces bulk->found by bulk->changed; *tid: where it is now. False: somebody has deleted it meanwhile, which compaction does with entries
- * of rows that left; it is waited for.
+ * Replaces bulk->found by bulk->changed; *tid: where it is now. False: somebody has deleted it meanwhile; that is waited for.
  */
 extern bool bulk_update(Bulk *bulk, ItemPointer tid);
+
+/* Deletes bulk->found. False as above. */
+extern bool bulk_delete(Bulk *bulk);
 
 #endif							/* SYNCHRO_BULK_H */

@@ -30,6 +30,8 @@ var measurements = []measurement{
 	{"digest", measureDigest},
 	{"waiting", measureWaiting},
 	{"million", measureMillion},
+	{"membership", measureMembership},
+	{"dependency", measureDependency},
 }
 
 func main() {
