@@ -211,7 +211,8 @@ func (c *core) compare() {
 	entries := fmt.Sprintf(`SELECT s.scope_id COLLATE "C", e.key, e.state::text, e.server_version, e.row_digest
 		FROM synchro.scope_entry e JOIN synchro.scope s USING (scope_no) WHERE e.rel_no = %s AND e.state <> 'x'`, rel)
 	members := fmt.Sprintf(`SELECT m.scope_id COLLATE "C", synchro._key_bytes('int64', p.%[2]s::text), CASE WHEN p.%[3]s IS NULL THEN 'l' ELSE 's' END,
-		  p.server_version, synchro._row_digest(%[1]s, (SELECT schema_version FROM synchro.progress), p, p.server_version)
+		  p.server_version, synchro._row_digest(%[1]s, coalesce((SELECT e.digest_schema FROM synchro.scope_entry e JOIN synchro.scope s USING (scope_no)
+		    WHERE s.scope_id = m.scope_id AND e.rel_no = %[1]s AND e.key = synchro._key_bytes('int64', p.%[2]s::text)), 1), p, p.server_version)
 		FROM app.item i JOIN %[4]s p ON p.%[2]s = i.id CROSS JOIN LATERAL %[5]s(i.id) AS m(scope_id)`, rel, num("id"), num("deleted_at"), p, c.rule)
 	c.same("entries", entries, members)
 	c.same("scopes of rows",
