@@ -115,9 +115,13 @@ func (a *applier) do(ctx context.Context, w *work) error {
 			return err
 		}
 	}
+	fill := a.fill
 	err := a.execute(ctx, w)
-	if w.act != nil && w.act.staged {
-		err = a.refused(ctx, w.act.generation, err)
+	if fill != nil {
+		if w.act != nil && w.act.staged {
+			err = rejected(ctx, err)
+		}
+		err = a.refused(ctx, fill.generation, err)
 	}
 	if sqlState(err) == divisionByZero && !errors.As(err, new(*failure)) {
 		return errTakenOver

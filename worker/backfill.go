@@ -154,7 +154,7 @@ func (a *applier) pick(ctx context.Context, f *backfill, limit int) (*relation, 
 // stage stages one batch, or finds that all is staged. It returns the number of rows.
 func (a *applier) stage(ctx context.Context) (int, error) {
 	n, err := a.stageBatch(ctx, a.fill)
-	return n, a.refused(ctx, a.fill.generation, err)
+	return n, a.refused(ctx, a.fill.generation, rejected(ctx, err))
 }
 
 func (a *applier) stageBatch(ctx context.Context, f *backfill) (int, error) {
@@ -252,21 +252,27 @@ func (a *applier) reject(ctx context.Context, generation int64, no *rejection) e
 	return &replay{cause: errRejected}
 }
 
-// refused makes what keeps the pending generation from becoming active, and will again, its rejection.
+// rejected makes an error that will come again, of something that only a pending generation needs, a rejection of it.
+func rejected(ctx context.Context, err error) error {
+	passes := transient(err) && !errors.Is(err, errCount) && !errors.Is(err, errStage)
+	if err == nil || ctx.Err() != nil || passes || sqlState(err) == divisionByZero || errors.As(err, new(*rejection)) {
+		return err
+	}
+	no := &rejection{reason: evaluationClass(err), err: err}
+	var f *failure
+	if errors.As(err, &f) {
+		no.relNo = f.relNo
+	}
+	return no
+}
+
+// refused carries a rejection out; other errors pass.
 func (a *applier) refused(ctx context.Context, generation int64, err error) error {
 	var no *rejection
-	if !errors.As(err, &no) {
-		passes := transient(err) && !errors.Is(err, errCount) && !errors.Is(err, errStage)
-		if err == nil || ctx.Err() != nil || passes || sqlState(err) == divisionByZero {
-			return err
-		}
-		no = &rejection{reason: evaluationClass(err), err: err}
-		var f *failure
-		if errors.As(err, &f) {
-			no.relNo = f.relNo
-		}
+	if errors.As(err, &no) {
+		return a.reject(ctx, generation, no)
 	}
-	return a.reject(ctx, generation, no)
+	return err
 }
 
 // discard rejects a generation in the open transaction. What was stored ahead for it, and for those that go with it, goes.

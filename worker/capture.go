@@ -40,8 +40,15 @@ func loadCapture(ctx context.Context, conn *pgconn.PgConn, active int64, f *back
 // live: rows of the relation are in scopes.
 func (r *relation) live() bool { return r.kind == kindSynced && !r.ahead }
 
-// markImpacted notes target rows of a pending rule that an event has impacted.
-func (a *applier) markImpacted(ctx context.Context) error {
+// markImpacted asks which target rows of a pending rule some events have impacted, and marks them. What fails here fails under that
+// rule alone: the one in force does not suffer.
+func (a *applier) markImpacted(ctx context.Context, pending []call) error {
+	if len(pending) == 0 {
+		return nil
+	}
+	if err := a.pipeline.run(ctx, pending); err != nil {
+		return rejected(ctx, err)
+	}
 	var calls []call
 	for rel, keys := range a.marks {
 		calls = append(calls, call{statement: rel.sql.mark(), relNo: rel.no, expect: -1, params: [][]byte{keys.param()}})
@@ -54,16 +61,18 @@ func (a *applier) markImpacted(ctx context.Context) error {
 	return a.pipeline.run(ctx, calls)
 }
 
-// noteImpacted takes the key of a target row of a pending rule.
-func (a *applier) noteImpacted(d *dependency, key []byte) error {
+// noteImpacted takes keys of target rows of a pending rule.
+func (a *applier) noteImpacted(d *dependency) func(v [][]byte) error {
 	if a.marks == nil {
 		a.marks = map[*relation]*array{}
 	}
-	keys := a.marks[d.target]
-	if keys == nil {
-		keys = &array{elem: oidText}
-		a.marks[d.target] = keys
+	return func(v [][]byte) error {
+		keys := a.marks[d.target]
+		if keys == nil {
+			keys = &array{elem: oidText}
+			a.marks[d.target] = keys
+		}
+		keys.text(v[1])
+		return nil
 	}
-	keys.text(key)
-	return nil
 }

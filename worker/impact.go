@@ -91,30 +91,32 @@ func (a *applier) evaluateImpacts(ctx context.Context) error {
 	asked := map[*dependency]*question{}
 	var order []*dependency
 	ask := func(deps ...*dependency) error {
-		var calls []call
+		var calls, pending []call
 		for _, d := range deps {
 			q := asked[d]
-			if len(q.at) > 0 {
-				calls = append(calls, call{statement: d.impact, relNo: d.source.no, expect: -1, params: [][]byte{q.old.param(), q.now.param()},
-					onRow: func(v [][]byte) error {
-						i, ok := parseOrdinal(v[0])
-						if !ok || i >= len(q.at) {
-							return errCount
-						}
-						if d.pending {
-							return a.noteImpacted(d, v[1])
-						}
-						return f.impact(d.target, &q.at[i], v[1])
-					}})
+			if len(q.at) == 0 {
+				continue
+			}
+			params := [][]byte{q.old.param(), q.now.param()}
+			if d.pending {
+				pending = append(pending, call{statement: d.impact, relNo: d.target.no, expect: -1, params: params, onRow: a.noteImpacted(d)})
+				continue
+			}
+			calls = append(calls, call{statement: d.impact, relNo: d.source.no, expect: -1, params: params,
+				onRow: func(v [][]byte) error {
+					i, ok := parseOrdinal(v[0])
+					if !ok || i >= len(q.at) {
+						return errCount
+					}
+					return f.impact(d.target, &q.at[i], v[1])
+				}})
+		}
+		if len(calls) > 0 {
+			if err := a.pipeline.run(ctx, calls); err != nil {
+				return err
 			}
 		}
-		if len(calls) == 0 {
-			return nil
-		}
-		if err := a.pipeline.run(ctx, calls); err != nil {
-			return err
-		}
-		if err := a.markImpacted(ctx); err != nil {
+		if err := a.markImpacted(ctx, pending); err != nil {
 			return err
 		}
 		for _, d := range deps {
