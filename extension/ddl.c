@@ -173,7 +173,9 @@ synchro_install_triggers(PG_FUNCTION_ARGS)
 	if (rel->rd_rel->relkind == RELKIND_RELATION && rel->rd_rel->relam != HEAP_TABLE_AM_OID)
 		ereport(ERROR,
 				(errcode(SYNCHRO_ERR_UNSUPPORTED_RELATION),
-				 errmsg("only heap tables can be registered")));
+				 errmsg("only heap tables can be registered"),
+				 errdetail_internal("{\"error\": {\"code\": \"invalid_registration\", \"reason\": \"unsupported_relation\"}}"),
+				 errhint("ALTER TABLE ... SET ACCESS METHOD heap.")));
 
 	args[FENCE_ARG_REL_NO] = (Node *) makeString(psprintf("%d", rel_no));
 	args[FENCE_ARG_KIND] = (Node *) makeString(psprintf("%c", kind));

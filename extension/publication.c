@@ -50,6 +50,7 @@ refuse_publication(const char *message)
 	ereport(ERROR,
 			(errcode(SYNCHRO_ERR_INVALID_CONFIGURATION),
 			 errmsg("%s", message),
+			 errdetail_internal("{\"error\": {\"code\": \"invalid_registration\", \"reason\": \"invalid_configuration\"}}"),
 			 errhint("Drop the publication, or name another one in synchro.publication_name: the extension makes it.")));
 }
 

@@ -24,18 +24,18 @@ BEGIN
                             array_to_string(v_grants, '; '));
   ELSIF p_push AND NOT v_class.relrowsecurity THEN
     PERFORM synchro._refuse('row_security_required', 'push needs row-level security on the relation',
-                            'ALTER TABLE ... ENABLE ROW LEVEL SECURITY, with policies TO synchro_writer, or register read_only');
+                            format('ALTER TABLE %s ENABLE ROW LEVEL SECURITY, with policies TO synchro_writer, or register read_only', p_relation::regclass));
   ELSIF p_push AND NOT EXISTS (SELECT FROM pg_policy y WHERE y.polrelid = p_relation AND y.polpermissive
                                  AND y.polcmd IN ('*', 'a', 'w', 'd')
                                  AND (0 = ANY (y.polroles) OR EXISTS (SELECT FROM unnest(y.polroles) q
                                         WHERE pg_has_role('synchro_writer', q, 'USAGE')))) THEN
     PERFORM synchro._refuse('row_security_required', 'no policy lets synchro_writer write the relation',
-                            'CREATE POLICY ... TO synchro_writer');
+                            format('CREATE POLICY ... ON %s TO synchro_writer', p_relation::regclass));
   END IF;
   -- Only a policy that hides rows from the owner would make the baseline incomplete.
   IF v_class.relforcerowsecurity AND NOT (SELECT r.rolsuper OR r.rolbypassrls FROM pg_roles r WHERE r.oid = v_class.relowner) THEN
     PERFORM synchro._refuse('row_security_required', 'forced row-level security hides rows from the baseline',
-                            'ALTER TABLE ... NO FORCE ROW LEVEL SECURITY');
+                            format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY', p_relation::regclass));
   END IF;
 END
 $fn$;

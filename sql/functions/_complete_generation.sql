@@ -11,7 +11,8 @@ DECLARE
   v_staged         boolean;
 BEGIN
   IF EXISTS (SELECT FROM synchro.declared_scope d WHERE d.generation = NEW.generation AND d.rel_no <> ALL (v_changed)) THEN
-    RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'p_affected_scopes belongs to a changed membership rule only';
+    RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'p_affected_scopes belongs to a changed membership rule only',
+      HINT = 'leave it out where no rule of a registered table changes';
   END IF;
   -- Behind a generation that is being staged, every other one waits.
   v_staged := v_changed <> '{}' OR EXISTS (

@@ -14,7 +14,8 @@ BEGIN
      WHERE l.relation_oid = synchro._resolve_relation(p_name) AND r.generation = v_generation;
   END IF;
   IF v_rel_no IS NULL THEN
-    RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = 'the table is not registered';
+    RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = 'the table is not registered',
+      HINT = 'the newest registry generation does not contain it: perhaps it was unregistered before';
   END IF;
   RETURN v_rel_no;
 END

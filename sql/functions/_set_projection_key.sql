@@ -10,7 +10,8 @@ BEGIN
   IF v_key IS NULL THEN
     EXECUTE format('ALTER TABLE synchro_data.r_%s ADD PRIMARY KEY (c%s)', p_rel_no, p_key_attnum);
   ELSIF v_key <> p_key_attnum THEN
-    RAISE EXCEPTION USING ERRCODE = '0A000', MESSAGE = 'the table was registered with another key before';
+    RAISE EXCEPTION USING ERRCODE = '0A000', MESSAGE = 'the table was registered with another key before',
+      HINT = 'another key means another table: create one, or make the former key the primary key again';
   END IF;
 END
 $fn$;

@@ -14,11 +14,12 @@ DECLARE
 BEGIN
   PERFORM synchro._registration_lock();
   IF coalesce(p_view_name, '') = '' OR octet_length(p_view_name) > 63 THEN
-    RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'a view name has 1 to 63 octets';
+    RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'a view name has 1 to 63 octets', HINT = 'the view is made in schema synchro_projection: a name without schema';
   END IF;
   PERFORM synchro._check_columns(v_oid, p_projected_columns);
   IF cardinality(p_projected_columns) = 0 THEN
-    RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'a projection view needs at least one column';
+    RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'a projection view needs at least one column',
+      HINT = 'name every column that functions may need';
   END IF;
   SELECT l.relation_oid, l.view_name, l.view_columns, l.rel_no INTO v_old FROM synchro.relation l
    WHERE (l.relation_oid = v_oid AND l.view_name IS NOT NULL) OR l.view_name = p_view_name
@@ -29,11 +30,11 @@ BEGIN
       RETURN;
     END IF;
     IF v_old.relation_oid <> v_oid THEN
-      RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = 'the name is that of another relation''s projection view',
-        HINT = 'choose another name';
+      RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = 'projection view identity is immutable',
+        DETAIL = 'The name is that of another relation''s view.', HINT = 'choose another name';
     END IF;
-    RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = 'the relation''s projection view cannot be changed',
-      DETAIL = format('It is %I(%s).', v_old.view_name, (SELECT string_agg(quote_ident(c), ', ') FROM unnest(v_old.view_columns) c)),
+    RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = 'projection view identity is immutable',
+      DETAIL = format('The relation''s view is %I(%s).', v_old.view_name, (SELECT string_agg(quote_ident(c), ', ') FROM unnest(v_old.view_columns) c)),
       HINT = 'name every column that functions may need in the first call';
   END IF;
   v_rel_no := synchro._capture_columns(v_oid, p_projected_columns::name[]);

@@ -12,7 +12,8 @@ BEGIN
   IF p_function IS NULL THEN
     RETURN;
   ELSIF p_max_scopes NOT BETWEEN 1 AND 1000 THEN
-    PERFORM synchro._refuse('invalid_limit', 'p_max_scopes must be from 1 to 1000, or NULL for no limit');
+    PERFORM synchro._refuse('invalid_limit', 'p_max_scopes must be from 1 to 1000, or NULL for no limit',
+                            'NULL lets a user have any number of scopes');
   END IF;
   v_oid := synchro._resolve_function(p_function, ARRAY['text'::regtype::oid]);
   v_hash := synchro._definition_hash(v_oid);
@@ -21,7 +22,8 @@ BEGIN
     PERFORM synchro._refuse('invalid_scope_function', format('assignment function %s breaks a rule: %s', v_oid::regprocedure, v_broken),
                             'docs/registration.md lists the rules');
   ELSIF v_hash IS DISTINCT FROM synchro._definition_hash(v_oid) THEN
-    PERFORM synchro._refuse('invalid_scope_function', 'the assignment function changed while it was checked');
+    PERFORM synchro._refuse('invalid_scope_function', 'the assignment function changed while it was checked',
+                            'register it after its last change');
   END IF;
   INSERT INTO synchro.assignment_function AS a (function_oid, function_schema, function_name, max_scopes, definition_hash, actor)
   SELECT f.oid, n.nspname, f.proname, p_max_scopes, v_hash, session_user

@@ -24,13 +24,16 @@ DECLARE
 BEGIN
   PERFORM synchro._registration_lock();
   IF p_composition IS NULL OR p_composition NOT IN ('single_scope', 'multi_scope') THEN
-    PERFORM synchro._refuse('invalid_configuration', 'the composition is single_scope or multi_scope');
+    PERFORM synchro._refuse('invalid_configuration', 'the composition is single_scope or multi_scope',
+                            'single_scope: each row is in one scope at most; multi_scope: in up to p_max_scope_fanout');
   ELSIF p_push_policy IS NULL OR p_push_policy NOT IN ('enabled', 'read_only') THEN
-    PERFORM synchro._refuse('invalid_configuration', 'the push policy is enabled or read_only');
+    PERFORM synchro._refuse('invalid_configuration', 'the push policy is enabled or read_only',
+                            'read_only: clients can''t write');
   ELSIF p_max_scope_fanout IS NULL OR p_max_scope_fanout NOT BETWEEN 1 AND 10000 THEN
-    PERFORM synchro._refuse('invalid_limit', 'p_max_scope_fanout must be from 1 to 10000');
+    PERFORM synchro._refuse('invalid_limit', 'p_max_scope_fanout must be from 1 to 10000',
+                            'rows that everybody may see belong in one shared scope');
   ELSIF p_pk_column IS NULL THEN
-    PERFORM synchro._refuse('missing_primary_key', 'no key column was named');
+    PERFORM synchro._refuse('missing_primary_key', 'no key column was named', 'name the column of the primary key in p_pk_column');
   ELSIF p_affected_scopes IS NULL THEN
     RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'p_affected_scopes is a list of scope ids';
   END IF;
@@ -63,7 +66,8 @@ BEGIN
     PERFORM synchro._change_registration(v_old, v_new, p_affected_scopes);
     RETURN;
   ELSIF p_affected_scopes <> '{}' THEN
-    RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'p_affected_scopes belongs to a changed membership rule only';
+    RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'p_affected_scopes belongs to a changed membership rule only',
+      HINT = 'leave it out where no rule of a registered table changes';
   END IF;
 
   PERFORM synchro._admit_relation(v_oid, v_new);

@@ -13,7 +13,8 @@ BEGIN
   v_source := synchro._registered_relation(p_dependency_table_name);
   IF NOT EXISTS (SELECT FROM synchro.membership_dependency d WHERE d.target_rel_no = v_target AND d.source_rel_no = v_source
                     AND d.generation = synchro._newest_generation()) THEN
-    RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = 'the dependency is not registered';
+    RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = 'the dependency is not registered',
+      HINT = 'the dependency''s table comes first, the target second';
   END IF;
   v_generation := synchro._open_generation();
   DELETE FROM synchro.membership_dependency WHERE generation = v_generation AND target_rel_no = v_target AND source_rel_no = v_source;

@@ -1,11 +1,13 @@
--- Every refusal of a registration: its SQLSTATE and reason, and that nothing of it stays.
+-- Every refusal of a registration: its SQLSTATE, reason and hint, and that nothing of it stays.
 CREATE SCHEMA refusals;
 SET client_min_messages = warning;
+\pset format unaligned
 
 -- Runs a registration to its completion and undoes it; shows how it ended.
 CREATE FUNCTION refusals.try(p_sql text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   v_detail text;
+  v_hint   text;
 BEGIN
   EXECUTE p_sql;
   SET CONSTRAINTS ALL IMMEDIATE;
@@ -14,9 +16,9 @@ EXCEPTION
   WHEN SQLSTATE 'OK000' THEN
     RETURN 'accepted';
   WHEN OTHERS THEN
-    GET STACKED DIAGNOSTICS v_detail = PG_EXCEPTION_DETAIL;
+    GET STACKED DIAGNOSTICS v_detail = PG_EXCEPTION_DETAIL, v_hint = PG_EXCEPTION_HINT;
     RETURN SQLSTATE || ' ' || CASE WHEN v_detail LIKE '{%' THEN v_detail::json#>>'{error,code}' || ' ' || (v_detail::json#>>'{error,reason}') || ': ' ELSE '' END
-           || SQLERRM;
+           || SQLERRM || ' | ' || coalesce(nullif(v_hint, ''), 'NO HINT');
 END
 $$;
 -- Registers with the membership function that any key type shares.
@@ -70,6 +72,9 @@ SELECT refusals.register('refusals.v'), refusals.register('refusals.m'), refusal
 CREATE TABLE refusals.root (id uuid PRIMARY KEY, body text) PARTITION BY HASH (id);
 CREATE TABLE refusals.leaf PARTITION OF refusals.root FOR VALUES WITH (MODULUS 1, REMAINDER 0);
 GRANT SELECT ON refusals.root TO synchro_owner, synchro_worker;
+CREATE ACCESS METHOD refusals_heap TYPE TABLE HANDLER heap_tableam_handler;
+CREATE TABLE refusals.strange (id uuid PRIMARY KEY) USING refusals_heap;
+SELECT refusals.register('refusals.strange');
 SELECT refusals.register('refusals.leaf'), refusals.register('refusals.root', ', p_push_policy => ''read_only''');
 
 -- Keys.
@@ -179,5 +184,6 @@ SELECT b.generations = (SELECT count(*) FROM synchro.registry_generation) AS gen
        NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = 'refusals.t'::regclass AND tgname LIKE 'synchro%') AS no_trigger
   FROM refusals.before b;
 DROP SCHEMA refusals CASCADE;
+DROP ACCESS METHOD refusals_heap;
 DROP OWNED BY refusals_login;
 DROP ROLE refusals_login;
