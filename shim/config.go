@@ -17,6 +17,7 @@ type Config struct {
 	Audience        string        // required "aud"; empty: not checked
 	Leeway          time.Duration // clock skew allowed for exp, nbf and iat
 	MaxInFlight     int           // requests served at once; more are answered 429 retry_later
+	MaxAnswerOctets int           // of large answers that clients have not read yet; more are answered 429 retry_later
 	ListenURL       string        // like DatabaseURL, for the connection that listens for news, which needs a session of its own; empty: DatabaseURL
 	MaxWaiting      int           // requests held at once because they prefer to wait; more are answered at once
 	MaxWait         time.Duration // longest time that one is held
@@ -36,8 +37,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("the token secret has %d octets, it needs at least 32", len(c.Secret))
 	case c.SubjectClaim == "":
 		return errors.New("the subject claim is empty")
-	case c.PoolSize <= 0 || c.MaxInFlight <= 0 || c.MaxWaiting <= 0:
-		return errors.New("pool size, requests in flight and requests waiting must be positive")
+	case c.PoolSize <= 0 || c.MaxInFlight <= 0 || c.MaxWaiting <= 0 || c.MaxAnswerOctets <= 0:
+		return errors.New("pool size, requests in flight, requests waiting and octets of answers must be positive")
 	case c.MaxWait < time.Second || c.MaxWait > time.Minute:
 		return errors.New("the longest wait must be 1 to 60 seconds")
 	case c.RecheckInterval <= 0:

@@ -26,6 +26,7 @@ type Server struct {
 	metrics   *metrics
 	admission *admission
 	waiting   *admission // held requests
+	octets    *admission // of large answers
 	news      *news
 	turns     chan struct{}   // held requests that may ask the database at once
 	stopping  context.Context // ends when held requests must be answered
@@ -57,7 +58,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 func newServer(cfg Config, db database) *Server {
 	s := &Server{
 		cfg: cfg, auth: newAuthenticator(cfg), db: db, ready: &readiness{db: db}, metrics: newMetrics(),
-		admission: newAdmission(cfg.MaxInFlight), waiting: newAdmission(cfg.MaxWaiting), news: newNews(),
+		admission: newAdmission(cfg.MaxInFlight), waiting: newAdmission(cfg.MaxWaiting), octets: newAdmission(cfg.MaxAnswerOctets), news: newNews(),
 		turns: make(chan struct{}, max(1, cfg.PoolSize/2)), log: cfg.Log,
 	}
 	s.stopping, s.stop = context.WithCancel(context.Background())
@@ -132,8 +133,17 @@ func (s *Server) exchange(w http.ResponseWriter, r *http.Request, ep *endpoint) 
 	if err != nil {
 		return s.refuse(w, wireError(err)), held
 	}
+	if n := len(a.body); n > smallAnswer { // until the client has read it, which may be long
+		if !s.octets.take(who.user, n) {
+			return s.refuse(w, refusal(protocol.ErrRetryLater)), held
+		}
+		defer s.octets.give(who.user, n)
+	}
 	return s.write(w, a.status, a.body), held
 }
+
+// smallAnswer is the octets of an answer that the connection's buffers take in at once.
+const smallAnswer = 64 << 10
 
 // ask makes the database call; its errors are logged.
 func (s *Server) ask(ctx context.Context, ep *endpoint, who identity, body []byte) (answer, error) {

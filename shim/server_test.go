@@ -54,7 +54,7 @@ func (f *fakeDatabase) listen(context.Context, func(), func(string), func(error)
 func testConfig(log io.Writer) Config {
 	return Config{
 		DatabaseURL: "unused", PoolSize: 1, Secret: []byte(testSecret), SubjectClaim: "sub", Leeway: time.Second, MaxInFlight: 2,
-		MaxWaiting: 100, MaxWait: time.Minute, RecheckInterval: time.Minute,
+		MaxWaiting: 100, MaxAnswerOctets: 1 << 30, MaxWait: time.Minute, RecheckInterval: time.Minute,
 		RequestTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, IdleTimeout: 5 * time.Second,
 		Log: slog.New(slog.NewTextHandler(log, nil)),
 	}

@@ -24,6 +24,7 @@ type serveCommand struct {
 	Leeway          time.Duration `default:"2s" env:"SYNCHRO_LEEWAY" help:"Clock skew allowed for exp, nbf and iat."`
 	PoolSize        int           `default:"16" env:"SYNCHRO_POOL_SIZE" help:"Database connections at most."`
 	MaxInFlight     int           `default:"256" env:"SYNCHRO_MAX_IN_FLIGHT" help:"Requests served at once, a quarter of them for one user; more are answered 429."`
+	MaxAnswerMemory int           `default:"512" env:"SYNCHRO_MAX_ANSWER_MEMORY" placeholder:"MIB" help:"Mebioctets of large answers that clients have not read yet, a quarter of them for one user; more are answered 429."`
 	ListenURL       string        `env:"SYNCHRO_LISTEN_URL" placeholder:"URL" help:"Connection URL for the one connection that listens for news, where --database-url leads through a pooler of transactions. --database-url when empty."`
 	MaxWaiting      int           `default:"20000" env:"SYNCHRO_MAX_WAITING" help:"Requests held at once because their clients prefer to wait for news, a quarter of them for one user; more are answered at once."`
 	MaxWait         time.Duration `default:"60s" env:"SYNCHRO_MAX_WAIT" help:"Longest time that a request is held, 1s to 60s. The idle timeout of a proxy in front must be longer."`
@@ -43,7 +44,7 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	server, err := shim.New(ctx, shim.Config{
 		DatabaseURL: c.DatabaseURL, PoolSize: c.PoolSize, Secret: secret, SubjectClaim: c.SubjectClaim,
 		Issuer: c.Issuer, Audience: c.Audience, Leeway: c.Leeway, MaxInFlight: c.MaxInFlight,
-		ListenURL: c.ListenURL, MaxWaiting: c.MaxWaiting, MaxWait: c.MaxWait, RecheckInterval: c.RecheckInterval, RequestTimeout: c.RequestTimeout,
+		MaxAnswerOctets: c.MaxAnswerMemory << 20, ListenURL: c.ListenURL, MaxWaiting: c.MaxWaiting, MaxWait: c.MaxWait, RecheckInterval: c.RecheckInterval, RequestTimeout: c.RequestTimeout,
 		ReadTimeout: c.ReadTimeout, WriteTimeout: c.WriteTimeout, IdleTimeout: c.IdleTimeout, Log: log,
 	})
 	if err != nil {

@@ -1,0 +1,88 @@
+package shim
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+)
+
+// dial sends a pull of a user and reads nothing of the answer.
+func dial(t *testing.T, address, user string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	conn.(*net.TCPConn).SetReadBuffer(4 << 10)
+	signed := token(t, jwt.MapClaims{"sub": user, "exp": time.Now().Add(time.Hour).Unix()})
+	r, _ := http.NewRequest(http.MethodPost, "http://"+address+"/sync/pull", strings.NewReader(pullBody))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Authorization", "Bearer "+signed)
+	if err := r.Write(conn); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// Clients that read slowly hold no more memory than is meant for large answers, no longer than the time to write one.
+func TestSlowReadersAreBounded(t *testing.T) {
+	page := strings.Repeat("x", 8<<20)
+	var asked atomic.Int64
+	db := &fakeDatabase{answer: func() (answer, error) { asked.Add(1); return answer{status: 200, body: page}, nil }}
+	s, _, _ := testServer(t, db)
+	s.cfg.WriteTimeout = time.Second
+	s.admission, s.octets = newAdmission(100), newAdmission(3*len(page))
+	h, err := s.Public()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(h)
+	server.Config = s.httpServer(h)
+	server.Start()
+	defer server.Close()
+	address := server.Listener.Addr().String()
+	inHand := func() int {
+		s.octets.mu.Lock()
+		defer s.octets.mu.Unlock()
+		return s.octets.total
+	}
+	var slow []net.Conn
+	for _, user := range []string{"ann", "bob", "cyd", "dan", "eve"} {
+		slow = append(slow, dial(t, address, user))
+	}
+	for deadline := time.Now().Add(5 * time.Second); asked.Load() < 5 || inHand() < 3*len(page); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d octets are in hand of %d answers", inHand(), asked.Load())
+		}
+	}
+	if inHand() > 3*len(page) {
+		t.Errorf("%d octets are in hand", inHand())
+	}
+	// Their time comes to an end, and with it their memory.
+	for deadline := time.Now().Add(10 * time.Second); inHand() > 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d octets are still in hand", inHand())
+		}
+	}
+	refused := 0
+	for _, conn := range slow {
+		conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+		got, _ := io.ReadAll(conn)
+		if strings.HasPrefix(string(got), "HTTP/1.1 429 ") {
+			refused++
+		} else if len(got) >= len(page) {
+			t.Error("a client that did not read in time got everything")
+		}
+	}
+	if refused != 2 {
+		t.Errorf("%d were refused, not 2", refused)
+	}
+}
