@@ -177,12 +177,13 @@ func TestEffectsOfOneEventAreNumbered(t *testing.T) {
 		{scope: 1, rel: reg.byNo[1], row: row(5, "b")},
 		{scope: 2, rel: reg.byNo[1], row: row(4, "a")},
 	}
+	slices.SortFunc(entries, entry.compare)
 	number(entries)
 	got := ""
 	for _, e := range entries {
 		got += fmt.Sprintf("%d/%d/%s=%d ", e.scope, e.row.ordinal, e.row.typed, e.effect)
 	}
-	if want := "1/4/z=0 1/4/A=1 1/4/a=2 1/5/b=0 2/4/a=0 "; got != want {
+	if want := "1/4/A=1 1/4/a=2 1/5/b=0 1/4/z=0 2/4/a=0 "; got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 }

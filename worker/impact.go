@@ -161,18 +161,26 @@ func (a *applier) evaluateImpacts(ctx context.Context) error {
 	return ask(order...)
 }
 
-// evaluateAgain reads rows of projections and evaluates the memberships of those that are there.
+// evaluateAgain reads rows of projections, and evaluates the memberships of those that are there while the next ones are read.
 func (a *applier) evaluateAgain(ctx context.Context, all []*changes) error {
-	var calls []call
-	for _, ch := range all {
-		params := [][]byte{ch.keys.param()}
-		calls = append(calls, call{statement: ch.rel.sql.read, relNo: ch.rel.no, expect: -1, params: params, binary: readFormats, onRow: ch.readAgain()},
-			a.evaluation(ch))
+	for i := range len(all) + 1 {
+		var calls []call
+		if i > 0 && len(all[i-1].there) > 0 {
+			calls = append(calls, a.evaluation(all[i-1]))
+		}
+		if i < len(all) {
+			ch := all[i]
+			calls = append(calls, call{statement: ch.rel.sql.read, relNo: ch.rel.no, expect: -1, params: [][]byte{ch.keys.param()},
+				binary: readFormats, onRow: ch.readAgain()})
+		}
+		if len(calls) == 0 {
+			continue
+		}
+		if err := a.pipeline.run(ctx, calls); err != nil {
+			return err
+		}
 	}
-	if len(calls) == 0 {
-		return nil
-	}
-	return a.pipeline.run(ctx, calls)
+	return nil
 }
 
 // parseOrdinal reads a one-based ordinal in text form.

@@ -91,11 +91,14 @@ func (m *materializer) width(rel *relation, readAgain bool) byte {
 
 // evaluation asks for the scopes of the stored rows.
 func (m *materializer) evaluation(ch *changes) call {
-	st := ch.rel.sql.members
+	keys := &ch.keys
 	if ch.reread {
-		st = ch.rel.sql.present
+		keys = &array{elem: oidText}
+		for _, i := range ch.there {
+			keys.text(ch.keys.buf[ch.rows[i].key.from:ch.rows[i].key.to])
+		}
 	}
-	return call{statement: st, relNo: ch.rel.no, expect: -1, params: [][]byte{ch.keys.param()}, onRow: func(v [][]byte) error {
+	return call{statement: ch.rel.sql.members, relNo: ch.rel.no, expect: -1, params: [][]byte{keys.param()}, onRow: func(v [][]byte) error {
 		i, ok := parseOrdinal(v[0])
 		if !ok || i >= len(ch.rows) || (ch.reread && i >= len(ch.there)) {
 			return errCount
@@ -355,10 +358,10 @@ func (m *materializer) entries(all []*changes, high pglogrepl.LSN, numbers numbe
 			}
 		}
 	}
+	slices.SortFunc(entries, entry.compare)
 	if numbers == numberNow {
 		number(entries)
 	}
-	slices.SortFunc(entries, entry.compare)
 	var set, fresh []byte
 	for i := range entries {
 		e := &entries[i]
@@ -386,17 +389,31 @@ func (m *materializer) entries(all []*changes, high pglogrepl.LSN, numbers numbe
 	return calls, touched
 }
 
-// number gives the effects of one event in one scope their ordinals.
+// number gives the effects of one event in one scope their ordinals, in the order of table ids and keys. The entries are in the
+// order of compare.
 func number(entries []entry) {
-	event := func(a, b entry) int {
-		return cmp.Or(cmp.Compare(a.scope, b.scope), cmp.Compare(a.row.lsn, b.row.lsn), cmp.Compare(a.row.ordinal, b.row.ordinal))
+	type event struct {
+		lsn     pglogrepl.LSN
+		ordinal int64
 	}
-	slices.SortFunc(entries, func(a, b entry) int {
-		return cmp.Or(event(a, b), bytes.Compare(a.rel.table[:], b.rel.table[:]), bytes.Compare(a.row.typed, b.row.typed))
-	})
-	for i := 1; i < len(entries); i++ {
-		if event(entries[i-1], entries[i]) == 0 {
-			entries[i].effect = entries[i-1].effect + 1
+	next := map[event]int32{}
+	for len(entries) > 0 {
+		scope, runs := entries[0].scope, [][]entry(nil) // of one relation each
+		for len(entries) > 0 && entries[0].scope == scope {
+			n := 1
+			for n < len(entries) && entries[n].scope == scope && entries[n].rel == entries[0].rel {
+				n++
+			}
+			runs, entries = append(runs, entries[:n]), entries[n:]
+		}
+		slices.SortFunc(runs, func(a, b []entry) int { return bytes.Compare(a[0].rel.table[:], b[0].rel.table[:]) })
+		clear(next)
+		for _, run := range runs {
+			for i := range run {
+				at := event{run[i].row.lsn, run[i].row.ordinal}
+				run[i].effect = next[at]
+				next[at]++
+			}
 		}
 	}
 }

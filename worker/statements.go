@@ -18,7 +18,6 @@ type statements struct {
 	remove  *statement            // of keys; returns key, key octets and scopes of those that were there
 	read    *statement            // of keys; for each that is there: key, returning(), version
 	members *statement            // (ord, scope_id) of keys, by ord
-	present *statement            // the same of those keys that have a row, numbered without the others: as read tells of them
 	scopes  *statement            // records which scopes hold rows
 	gone    *statement            // what removing rows will change that impacts others
 	looks   map[string]*statement // the same of storing them, by kind
@@ -34,9 +33,6 @@ func newStatements(rel *relation, reg *registry) *statements {
 	s.remove = s.named("remove", s.removeSQL())
 	s.read = s.named("read", s.readSQL())
 	s.members = s.named("members", fmt.Sprintf("SELECT ord, scope_id FROM synchro._evaluate_membership(%d, %d, $1::text[])", rel.no, s.gen))
-	s.present = s.named("present", fmt.Sprintf(`SELECT m.ord, m.scope_id FROM synchro._evaluate_membership(%d, %d, ARRAY(
-  SELECT u.key FROM unnest($1::text[]) WITH ORDINALITY AS u(key, ord) JOIN %s p ON p.%s = %s ORDER BY u.ord)) m`,
-		rel.no, s.gen, s.table(), s.keyColumn().column(), s.key("u.key")))
 	s.scopes = s.named("scopes", fmt.Sprintf("SELECT synchro._store_scopes(%d, $1)", rel.no))
 	s.gone = s.named("gone", s.removeImageSQL())
 	return s
@@ -83,7 +79,7 @@ func (s *statements) returning() string {
 }
 
 func (s *statements) readSQL() string {
-	return fmt.Sprintf("SELECT %s, %s, p.server_version FROM unnest($1::text[]) WITH ORDINALITY AS u(key, ord) JOIN %s p ON p.%s = %s ORDER BY u.ord",
+	return fmt.Sprintf("SELECT %s, %s, p.server_version FROM unnest($1::text[]) AS u(key) JOIN %s p ON p.%s = %s",
 		s.keyText(), s.returning(), s.table(), s.keyColumn().column(), s.key("u.key"))
 }
 

@@ -161,3 +161,39 @@ func measureDependency(ctx context.Context, b *bench) error {
 	}
 	return nil
 }
+
+// measureFamily sends one transaction of a million rows, parents and children, through a running worker: all are stored before any is
+// evaluated.
+func measureFamily(ctx context.Context, b *bench) error {
+	s, err := noteStage(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	seconds, err := timed(func() error {
+		if err := s.exec(ctx, `BEGIN;
+			INSERT INTO bench.note SELECT 1000000 + i, 1000 + i / 9, 'u', repeat(md5(i::text), 5) FROM generate_series(0, 899999) i;
+			INSERT INTO bench.folder SELECT 1000 + i, 'u' || i % 100 FROM generate_series(0, 99999) i;
+			COMMIT`); err != nil {
+			return err
+		}
+		return s.materialized(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	var live int
+	if err := s.conn.QueryRow(ctx, "SELECT count(*) FROM synchro.scope_entry WHERE state = 'l'").Scan(&live); err != nil {
+		return err
+	}
+	if live != 300+100*1101+1_000_000 {
+		return fmt.Errorf("%d entries", live)
+	}
+	b.figure("1 000 000 parents and children in one transaction: write to materialized", "s", series{seconds}, 0, 0)
+	pid, err := s.corePID(ctx)
+	if err != nil {
+		return err
+	}
+	b.figure("1 000 000 parents and children in one transaction: peak memory of the core", "MiB", series{rss(pid, true)}, 0, 256)
+	return nil
+}

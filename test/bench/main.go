@@ -32,6 +32,7 @@ var measurements = []measurement{
 	{"million", measureMillion},
 	{"membership", measureMembership},
 	{"dependency", measureDependency},
+	{"family", measureFamily},
 }
 
 func main() {
