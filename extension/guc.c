@@ -58,7 +58,7 @@ static const IntLimit int_limits[] = {
 	&synchro_max_wal_lag_seconds, 30, 86400, 0},
 	{"synchro.stale_client_after", "Time without contact after which a client's retained state may be compacted.",
 	&synchro_stale_client_after, 30 * 86400, INT_MAX, GUC_UNIT_S},
-	{"synchro.backfill_batch_size", "Rows that one step of a staged baseline reads.",
+	{"synchro.backfill_batch_size", "Rows that one step evaluates while a changed rule is staged.",
 	&synchro_backfill_batch_size, 1000, 1000, 0},
 	{"synchro.max_row_bytes", "Largest row that may be written to a registered table.",
 	&synchro_max_row_bytes, 64 * 1024 * 1024, 256 * 1024 * 1024, GUC_UNIT_BYTE},

@@ -63,7 +63,7 @@ BEGIN
   SELECT 'functions', f.rel_no, 'missing', false
     FROM (SELECT r.rel_no, r.membership_function AS oid FROM r WHERE r.membership_function IS NOT NULL
           UNION ALL SELECT m.target_rel_no, m.impact_function FROM synchro.membership_dependency m
-                     WHERE m.generation = synchro._newest_generation()
+                     WHERE m.generation IN (synchro._newest_generation(), (SELECT p.registry_generation FROM synchro.progress p))
           UNION ALL SELECT a.rel_no, a.membership_function FROM synchro.active_registration a WHERE a.membership_function IS NOT NULL) f
    WHERE NOT EXISTS (SELECT FROM pg_proc y WHERE y.oid = f.oid)
   UNION ALL
