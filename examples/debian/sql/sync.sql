@@ -1,5 +1,8 @@
 -- What makes the application sync. Run as archive, in one transaction: all of it becomes one registry generation.
 
+-- First the locks that registration needs: taken after a GRANT on the same table, they can deadlock with an autovacuum of it.
+LOCK TABLE archive.package, archive.dependency, archive.note, archive.team, archive.team_member, archive.task IN SHARE ROW EXCLUSIVE MODE;
+
 -- The roles of the extension need to read what they sync, and the writer to write what may be pushed.
 GRANT USAGE ON SCHEMA archive TO synchro_owner, synchro_worker, synchro_writer;
 GRANT SELECT ON archive.package, archive.dependency, archive.note, archive.team, archive.team_member, archive.task TO synchro_owner, synchro_worker;
