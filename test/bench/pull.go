@@ -38,7 +38,7 @@ func measurePull(ctx context.Context, b *bench) error {
 	if err := session.Sync(ctx); err != nil {
 		return err
 	}
-	var busy series
+	var busy, shim, server series
 	for i := range 30 * b.runs {
 		if err := s.exec(ctx, "UPDATE bench.item SET n = n + 1 WHERE id BETWEEN $1 AND $1 + 99", i%90*100); err != nil {
 			return err
@@ -46,6 +46,7 @@ func measurePull(ctx context.Context, b *bench) error {
 		if err := s.materialized(ctx); err != nil {
 			return err
 		}
+		shimBefore, serverBefore := cpu(serve.PID()), poolTime(ctx, s)
 		t, err := timed(func() error {
 			pulled, err := session.Pull(ctx, 0)
 			if err == nil && pulled.Upserts != 100 {
@@ -57,8 +58,11 @@ func measurePull(ctx context.Context, b *bench) error {
 			return err
 		}
 		busy = append(busy, t*1000)
+		shim, server = append(shim, (cpu(serve.PID())-shimBefore)*1000), append(server, (poolTime(ctx, s)-serverBefore)*1000)
 	}
-	b.figure("pull of 100 changed rows over 10 scopes, verified, p50", "ms", series{busy.median()}, 0, 0)
+	b.figure("pull of 100 changed rows over 10 scopes, verified, p50", "ms", series{busy.median()}, 0, 5)
+	b.figure("pull of 100 changed rows over 10 scopes: processor time of the shim", "ms", series{shim.median()}, 0, 0)
+	b.figure("pull of 100 changed rows over 10 scopes: processor time of the server", "ms", series{server.median()}, 0, 0)
 	return idlePulls(ctx, b, s, serve)
 }
 
@@ -109,4 +113,20 @@ func idlePulls(ctx context.Context, b *bench, s *stage, serve *pgtest.Serve) err
 	b.figure("idle pull of 10 scopes: processor time of the server", "µs", server, 0, 0)
 	b.figure("memory of the shim", "MiB", series{rss(serve.PID(), false)}, 0, 0)
 	return nil
+}
+
+// poolTime is the processor time in seconds of the backends that serve the shim.
+func poolTime(ctx context.Context, s *stage) (total float64) {
+	rows, err := s.conn.Query(ctx, "SELECT pid FROM pg_stat_activity WHERE application_name = 'synchro serve'")
+	if err != nil {
+		return 0
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var pid int
+		if rows.Scan(&pid) == nil {
+			total += cpu(pid)
+		}
+	}
+	return total
 }
