@@ -310,12 +310,12 @@ copy_all(Baseline *b)
 
 PG_FUNCTION_INFO_V1(synchro_baseline);
 
-/* _baseline(rel_no int, generation bigint) bigint */
+/* _baseline(rel_no int, generation bigint, target name) bigint */
 Datum
 synchro_baseline(PG_FUNCTION_ARGS)
 {
 	Baseline   *b = palloc0(sizeof(Baseline));
-	char	   *name = psprintf("r_%d", PG_GETARG_INT32(0));
+	char	   *name = NameStr(*PG_GETARG_NAME(2));
 	Oid			target = get_relname_relid(name, get_namespace_oid("synchro_data", false));
 	Relation	source;
 	SynActor	caller;
@@ -340,7 +340,7 @@ synchro_baseline(PG_FUNCTION_ARGS)
 				 errtable(source)));
 
 	SPI_connect();
-	if (SPI_execute(psprintf("DELETE FROM synchro_data.%s", name), false, 0) != SPI_OK_DELETE)
+	if (SPI_execute(psprintf("DELETE FROM synchro_data.%s", quote_identifier(name)), false, 0) != SPI_OK_DELETE)
 		elog(ERROR, "could not empty the projection");
 	SPI_finish();
 	rows = copy_all(b);

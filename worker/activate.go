@@ -3,6 +3,8 @@ package worker
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -26,8 +28,12 @@ func (a *applier) activate(ctx context.Context, w *work) (*registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return next, a.install(ctx, w, next, func(ctx context.Context, rel, before *relation) error {
-		if before != nil {
+	anew, err := a.renewed(ctx, next)
+	if err != nil {
+		return nil, err
+	}
+	return next, a.install(ctx, w, next, anew, func(ctx context.Context, rel, before *relation) error {
+		if before != nil && !anew.entries[rel.no] {
 			return nil
 		}
 		return a.admit(ctx, rel, w.commit.commitLSN, w.act.ordinal)
@@ -35,17 +41,34 @@ func (a *applier) activate(ctx context.Context, w *work) (*registry, error) {
 }
 
 // install makes a generation current: nothing any more of relations that left, what enter makes of the others, the scopes that the new
-// manifests affect. before is the relation in the generation so far, nil for a new one.
-func (a *applier) install(ctx context.Context, w *work, next *registry, enter func(ctx context.Context, rel, before *relation) error) error {
+// manifests affect. before is the relation in the generation so far, nil for a new one. Rows that come anew are put in place first, because
+// functions read the projections of others; the scopes that hold them begin anew.
+func (a *applier) install(ctx context.Context, w *work, next *registry, anew renewal, enter func(ctx context.Context, rel, before *relation) error) error {
 	old := a.active
+	rebuilt := map[int64]struct{}{} // scopes whose rows are others than their effects tell
 	steps, err := a.steps(ctx, old, next)
 	if err != nil {
 		return err
 	}
 	for _, rel := range old.ordered() {
-		if next.byNo[rel.no] == nil {
-			if err := a.retire(ctx, rel, w, steps); err != nil {
-				return err
+		if next.byNo[rel.no] != nil && !anew.entries[rel.no] {
+			continue
+		}
+		held, err := a.retire(ctx, rel, w, steps, anew.entries[rel.no] && !anew.rows[rel.no])
+		if err != nil {
+			return err
+		}
+		for _, scope := range held {
+			a.scopes[scope] = struct{}{}
+			if anew.entries[rel.no] {
+				rebuilt[scope] = struct{}{}
+			}
+		}
+	}
+	for _, rel := range next.ordered() {
+		if anew.rows[rel.no] {
+			if _, err := query(ctx, a.conn, rel.sql.unstageSQL(next.generation)); err != nil {
+				return &failure{relNo: rel.no, err: err}
 			}
 		}
 	}
@@ -56,12 +79,20 @@ func (a *applier) install(ctx context.Context, w *work, next *registry, enter fu
 		if err := enter(ctx, rel, before); err != nil {
 			return err
 		}
-		if before != nil {
+		if before != nil && !anew.entries[rel.no] {
 			continue
 		}
 		if err := affect(ctx, a.conn, steps, rel); err != nil {
 			return err
 		}
+		if anew.entries[rel.no] {
+			if err := holders(ctx, a.conn, rel, rebuilt); err != nil {
+				return err
+			}
+		}
+	}
+	if err := rebuild(ctx, a.conn, rebuilt); err != nil {
+		return err
 	}
 	_, err = query(ctx, a.conn, "UPDATE synchro.progress SET registry_generation = $1::text::int8, schema_version = $2::text::int8",
 		itoa(next.generation), itoa(next.schemaVersion))
@@ -86,24 +117,73 @@ SELECT coalesce(array_agg(l.schema_version), '{}') FROM l WHERE l.transition_cla
 	return r.text(0), nil
 }
 
-// retire removes what is materialized of a relation that left.
-func (a *applier) retire(ctx context.Context, rel *relation, w *work, steps string) error {
+// renewal says what a generation makes anew while it is in use.
+type renewal struct {
+	rows    map[int32]bool // relations that it has read anew: the rows wait in tables of their own
+	entries map[int32]bool // relations whose entries are made anew: those, and others whose rules read one that may have changed unseen
+}
+
+func (a *applier) renewed(ctx context.Context, next *registry) (renewal, error) {
+	anew := renewal{rows: map[int32]bool{}, entries: map[int32]bool{}}
+	rows, err := query(ctx, a.conn, `SELECT r.rel_no, r.amends FROM synchro.registration r WHERE r.generation = $1::text::int8 AND r.since = r.generation
+   AND pg_catalog.to_regclass('synchro_data.s_' || r.rel_no || '_' || r.generation) IS NOT NULL`, itoa(next.generation))
+	if err != nil {
+		return anew, err
+	}
+	for _, r := range rows {
+		rel := next.byNo[int32(r.int64(0))]
+		anew.rows[rel.no], anew.entries[rel.no] = true, true
+		if r.text(1) == "t" {
+			continue // its rows are the same, with more columns
+		}
+		for _, d := range rel.impacts {
+			anew.entries[d.target.no] = true
+		}
+	}
+	return anew, nil
+}
+
+// retire removes what is materialized of a relation that left, or comes anew, its rows only if they are not kept. It returns the scopes
+// that held rows of it.
+func (a *applier) retire(ctx context.Context, rel *relation, w *work, steps string, keep bool) ([]int64, error) {
 	if err := affect(ctx, a.conn, steps, rel); err != nil {
-		return err
+		return nil, err
 	}
 	rows, err := query(ctx, a.conn, `WITH e AS (DELETE FROM synchro.scope_entry WHERE rel_no = $1::text::int4 RETURNING scope_no)
 UPDATE synchro.scope s SET high_lsn = $2::text::pg_lsn FROM (SELECT DISTINCT e.scope_no FROM e) v WHERE s.scope_no = v.scope_no
 RETURNING s.scope_no`, itoa(int64(rel.no)), w.commit.commitLSN.String())
 	if err != nil {
-		return err
+		return nil, err
 	}
+	var scopes []int64
 	for _, r := range rows {
-		a.scopes[r.int64(0)] = struct{}{}
+		scopes = append(scopes, r.int64(0))
 	}
-	if _, err := query(ctx, a.conn, "DELETE FROM "+rel.sql.table()); err != nil {
-		return err
+	if keep {
+		_, err = query(ctx, a.conn, fmt.Sprintf("UPDATE %s SET scopes = '{}'", rel.sql.table()))
+	} else {
+		_, err = query(ctx, a.conn, "DELETE FROM "+rel.sql.table())
 	}
-	return nil
+	return scopes, err
+}
+
+// holders adds the scopes that hold rows of a relation.
+func holders(ctx context.Context, conn *pgconn.PgConn, rel *relation, to map[int64]struct{}) error {
+	rows, err := query(ctx, conn, "SELECT DISTINCT scope_no FROM synchro.scope_entry WHERE rel_no = $1::text::int4", itoa(int64(rel.no)))
+	for _, r := range rows {
+		to[r.int64(0)] = struct{}{}
+	}
+	return err
+}
+
+// rebuild begins a new membership generation of scopes: no cursor of before goes on in them.
+func rebuild(ctx context.Context, conn *pgconn.PgConn, scopes map[int64]struct{}) error {
+	if len(scopes) == 0 {
+		return nil
+	}
+	_, err := query(ctx, conn, "UPDATE synchro.scope SET membership_generation = membership_generation + 1 WHERE scope_no = ANY ($1::text::int8[])",
+		string(appendList(nil, slices.Collect(maps.Keys(scopes)))))
+	return err
 }
 
 // affect marks the scopes that hold rows of a relation as affected by new manifests.
@@ -115,8 +195,8 @@ SELECT m, e.scope_no FROM (SELECT DISTINCT e.scope_no FROM synchro.scope_entry e
 	return err
 }
 
-// dropTriggers takes the triggers off relations that are not registered any more, and takes them out of the publication, outside of any
-// materialization: the lock may have to be waited for. What cannot be had now is tried again.
+// dropTriggers takes the triggers off relations that are not registered any more, takes them out of the publication, and drops what
+// activations have used up, outside of any materialization: locks may have to be waited for. What cannot be had now is tried again.
 func (s *session) dropTriggers(ctx context.Context, conn *pgconn.PgConn) error {
 	rows, err := query(ctx, conn, `SELECT l.relation_oid FROM synchro.relation l
  WHERE NOT EXISTS (SELECT FROM synchro.standing_registration r WHERE r.rel_no = l.rel_no)
@@ -133,6 +213,12 @@ func (s *session) dropTriggers(ctx context.Context, conn *pgconn.PgConn) error {
 			}
 			s.triggersDue = true
 		}
+	}
+	if _, err := query(ctx, conn, "SELECT synchro._drop_stages()"); err != nil {
+		if sqlState(err) != lockNotAvailable && sqlState(err) != "40P01" {
+			return err
+		}
+		s.triggersDue = true
 	}
 	return nil
 }

@@ -88,7 +88,7 @@ func (s *session) baseline(ctx context.Context, snapshot string, at pglogrepl.LS
 	a := &applier{materializer: newMaterializer(newPipeline(s.apply), s.returning), cfg: s.cfg, scopes: map[int64]struct{}{}}
 	a.setRegistry(reg)
 	for _, rel := range reg.ordered() {
-		if _, err := query(ctx, s.apply, "SELECT synchro._baseline($1::text::int4, $2::text::int8)", itoa(int64(rel.no)), itoa(generation)); err != nil {
+		if _, err := query(ctx, s.apply, "SELECT synchro._baseline($1::text::int4, $2::text::int8, ('r_' || $1)::name)", itoa(int64(rel.no)), itoa(generation)); err != nil {
 			return 0, baselineError(err, rel, at)
 		}
 	}

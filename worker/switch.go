@@ -27,7 +27,7 @@ func (a *applier) cross(ctx context.Context, w *work) (*registry, error) {
 	}
 	c := &crossing{a: a, at: w.commit.commitLSN, ordinal: w.act.ordinal, found: map[int32]map[int64]struct{}{}}
 	old := a.active
-	err := a.install(ctx, w, f.next, func(ctx context.Context, rel, _ *relation) error {
+	err := a.install(ctx, w, f.next, renewal{}, func(ctx context.Context, rel, _ *relation) error {
 		if f.byNo[rel.no] == nil {
 			return nil
 		}

@@ -1,7 +1,7 @@
 CREATE FUNCTION synchro._capture_columns(p_relation oid, p_columns name[]) RETURNS int LANGUAGE plpgsql
 SET search_path = pg_catalog, synchro, pg_temp AS $fn$
 -- Introduces the relation and the named columns: issues their ids once and gives the projection table a column for each.
--- Returns rel_no. Errors: unsupported_type. Locks: the projection table, if a column is added.
+-- Returns rel_no. Errors: unsupported_type; 55P03. Locks: the projection table, if a column is added.
 DECLARE
   v_rel_no int;
   v_col    record;
@@ -26,22 +26,16 @@ BEGIN
     EXECUTE format('REVOKE ALL ON TYPE synchro_data.r_%s FROM PUBLIC', v_rel_no);
     EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON synchro_data.r_%s TO synchro_worker', v_rel_no);
   END IF;
-  FOR v_col IN
-    SELECT a.attnum, a.attname, a.atttypid, a.attgenerated = 's' AS generated, synchro._storage_type(a.atttypid) AS storage,
-           CASE WHEN a.attcollation NOT IN (0, 100, (SELECT t.typcollation FROM pg_type t WHERE t.oid = a.atttypid))
-                THEN (SELECT format(' COLLATE %I.%I', n.nspname, k.collname) FROM pg_collation k
-                        JOIN pg_namespace n ON n.oid = k.collnamespace WHERE k.oid = a.attcollation)
-                ELSE '' END AS collation
-      FROM pg_attribute a
-     WHERE a.attrelid = p_relation AND a.attnum > 0 AND NOT a.attisdropped AND a.attname = ANY (p_columns)
-       AND NOT EXISTS (SELECT FROM synchro.captured_column c WHERE c.rel_no = v_rel_no AND c.attnum = a.attnum)
-     ORDER BY a.attnum
-  LOOP
-    INSERT INTO synchro.captured_column (rel_no, attnum, column_name, source_type, storage_type, generated)
-    VALUES (v_rel_no, v_col.attnum, v_col.attname, v_col.atttypid, v_col.storage, v_col.generated);
-    EXECUTE format('ALTER TABLE synchro_data.r_%s ADD COLUMN c%s %s%s', v_rel_no, v_col.attnum, v_col.storage,
-                   CASE WHEN v_col.storage = 'text' AND v_col.atttypid <> 'text'::regtype THEN '' ELSE v_col.collation END);
-  END LOOP;
+  INSERT INTO synchro.captured_column (rel_no, attnum, column_name, source_type, storage_type, generated)
+  SELECT v_rel_no, a.attnum, a.attname, a.atttypid, synchro._storage_type(a.atttypid), a.attgenerated = 's'
+    FROM pg_attribute a
+   WHERE a.attrelid = p_relation AND a.attnum > 0 AND NOT a.attisdropped AND a.attname = ANY (p_columns)
+     AND NOT EXISTS (SELECT FROM synchro.captured_column c WHERE c.rel_no = v_rel_no AND c.attnum = a.attnum)
+   ORDER BY a.attnum;
+  -- A projection that the worker holds is locked as late as can be: when the generation is complete.
+  IF NOT synchro._is_held(v_rel_no) THEN
+    PERFORM synchro._widen_projection(v_rel_no, format('r_%s', v_rel_no)::name);
+  END IF;
   RETURN v_rel_no;
 END
 $fn$;

@@ -5,11 +5,30 @@ SET search_path = pg_catalog, synchro, pg_temp AS $fn$
 -- Relations that left are published up to here: what this transaction changed in them has row events for its fences. Those of a staged
 -- generation stay published until it is active.
 DECLARE
-  v_reg            record;
+  v_reg            synchro.registration;
   v_rematerialized uuid[] := '{}';
-  v_changed        int[] := ARRAY(SELECT synchro._changed_rules(NEW.base, NEW.generation));
+  v_changed        int[];
+  v_renewed        boolean := false;   -- rows of a relation in use were read anew
   v_staged         boolean;
 BEGIN
+  PERFORM synchro._check_dependencies(NEW.generation);
+  PERFORM synchro._complete_rules(NEW.generation);
+  FOR v_reg IN
+    SELECT r.* FROM synchro.registration r WHERE r.generation = NEW.generation AND r.since = NEW.generation ORDER BY r.rel_no
+  LOOP
+    IF synchro._is_held(v_reg.rel_no) THEN
+      v_rematerialized := v_rematerialized || synchro._stage_baseline(v_reg);
+      v_renewed := v_renewed OR EXISTS (SELECT FROM synchro.registration r
+                                         WHERE r.generation = NEW.generation AND r.rel_no = v_reg.rel_no AND r.since = NEW.generation);
+    ELSIF synchro._baseline(v_reg.rel_no, NEW.generation, format('r_%s', v_reg.rel_no)::name) > 0 AND v_reg.kind = 'synced' THEN
+      v_rematerialized := v_rematerialized || (SELECT l.table_id FROM synchro.relation l WHERE l.rel_no = v_reg.rel_no);
+      PERFORM synchro._check_representable(v_reg.rel_no, NEW.generation, format('r_%s', v_reg.rel_no)::name);
+    END IF;
+  END LOOP;
+  -- A relation that is read anew is evaluated anew as a whole, whatever its rule.
+  v_changed := ARRAY(SELECT c FROM synchro._changed_rules(NEW.base, NEW.generation) c
+                      WHERE NOT EXISTS (SELECT FROM synchro.registration r
+                                         WHERE r.generation = NEW.generation AND r.rel_no = c AND r.since = NEW.generation));
   IF EXISTS (SELECT FROM synchro.declared_scope d WHERE d.generation = NEW.generation AND d.rel_no <> ALL (v_changed)) THEN
     RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'p_affected_scopes belongs to a changed membership rule only',
       HINT = 'leave it out where no rule of a registered table changes';
@@ -19,17 +38,10 @@ BEGIN
     SELECT FROM synchro.registry_generation g
      WHERE g.staged AND g.generation < NEW.generation AND g.generation > (SELECT p.registry_generation FROM synchro.progress p)
        AND NOT EXISTS (SELECT FROM synchro.backfill b WHERE b.generation = g.generation AND b.state = 'rejected'));
-  PERFORM synchro._check_dependencies(NEW.generation);
-  PERFORM synchro._complete_rules(NEW.generation);
-  FOR v_reg IN
-    SELECT r.rel_no, r.kind, l.table_id FROM synchro.registration r JOIN synchro.relation l ON l.rel_no = r.rel_no
-     WHERE r.generation = NEW.generation AND r.since = NEW.generation ORDER BY r.rel_no
-  LOOP
-    IF synchro._baseline(v_reg.rel_no, NEW.generation) > 0 AND v_reg.kind = 'synced' THEN
-      v_rematerialized := v_rematerialized || v_reg.table_id;
-      PERFORM synchro._check_representable(v_reg.rel_no, NEW.generation);
-    END IF;
-  END LOOP;
+  IF v_staged AND v_renewed THEN
+    RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = 'rows cannot be read anew while rules are changed',
+      HINT = 'register other columns when no changed rule is pending, in a transaction that changes no other table''s rule';
+  END IF;
   PERFORM synchro._index_projections(NEW.generation);
   PERFORM synchro._unpublish(r.prrelid)
      FROM pg_publication_rel r JOIN pg_publication b ON b.oid = r.prpubid JOIN synchro.relation l ON l.relation_oid = r.prrelid

@@ -28,7 +28,10 @@ SELECT coalesce(jsonb_agg(jsonb_build_object(
                                       JOIN synchro.captured_column k ON k.rel_no = t.rel_no AND k.attnum = u.attnum
                                       WHERE u.n <= i.indnkeyatts)) ORDER BY x.index_id), '[]')
               FROM synchro.relation_index x JOIN pg_index i ON i.indexrelid = x.index_oid JOIN pg_class c ON c.oid = i.indexrelid
-             WHERE x.rel_no = t.rel_no AND i.indrelid = t.relation_oid)
+             WHERE x.rel_no = t.rel_no AND i.indrelid = t.relation_oid
+               AND NOT EXISTS (SELECT FROM unnest(i.indkey::smallint[]) WITH ORDINALITY u(attnum, n)   -- may be of columns that are synced no more
+                                LEFT JOIN synchro.captured_column k ON k.rel_no = t.rel_no AND k.attnum = u.attnum AND k.column_name = ANY (t.sync_columns)
+                                WHERE u.n <= i.indnkeyatts AND k.attnum IS NULL))
 ) ORDER BY t.table_id), '[]')
 FROM t
 $fn$;

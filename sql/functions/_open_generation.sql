@@ -21,7 +21,7 @@ BEGIN
   SET CONSTRAINTS synchro.complete_generation DEFERRED; -- whatever the transaction has said of all
   INSERT INTO synchro.registry_generation (generation, base, actor) VALUES (v_last + 1, v_base, session_user);
   INSERT INTO synchro.registration
-  SELECT (jsonb_populate_record(r, jsonb_build_object('generation', v_last + 1))).*
+  SELECT (jsonb_populate_record(r, jsonb_build_object('generation', v_last + 1, 'amends', false))).*
     FROM synchro.registration r WHERE r.generation = v_base;
   INSERT INTO synchro.membership_dependency
   SELECT (jsonb_populate_record(d, jsonb_build_object('generation', v_last + 1))).*

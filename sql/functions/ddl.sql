@@ -39,9 +39,9 @@ AS 'MODULE_PATHNAME', 'synchro_unpublish';
 COMMENT ON FUNCTION synchro._unpublish(oid) IS
   'Takes the relation out of the publication, if it is there.';
 
-CREATE FUNCTION synchro._baseline(p_rel_no int, p_generation bigint) RETURNS bigint LANGUAGE c VOLATILE STRICT
+CREATE FUNCTION synchro._baseline(p_rel_no int, p_generation bigint, p_table name) RETURNS bigint LANGUAGE c VOLATILE STRICT
 SET search_path = pg_catalog, synchro, pg_temp
 AS 'MODULE_PATHNAME', 'synchro_baseline';
-COMMENT ON FUNCTION synchro._baseline(int, bigint) IS
-  'Replaces the rows of the projection by those of the source under the caller''s snapshot, with fresh versions; returns their '
+COMMENT ON FUNCTION synchro._baseline(int, bigint, name) IS
+  'Replaces the rows of the projection, or of another table of synchro_data like it, by those of the source under the caller''s snapshot, with fresh versions; returns their '
   'number. Errors: unsupported_relation, 55000 when the relation has changed. Locks: ROW EXCLUSIVE on the projection.';

@@ -37,6 +37,13 @@ BEGIN
       DETAIL = format('The relation''s view is %I(%s).', v_old.view_name, (SELECT string_agg(quote_ident(c), ', ') FROM unnest(v_old.view_columns) c)),
       HINT = 'name every column that functions may need in the first call';
   END IF;
+  -- A column that is captured from now on has no values of the rows that are there.
+  IF EXISTS (SELECT FROM synchro.relation l WHERE l.relation_oid = v_oid AND synchro._is_held(l.rel_no)
+               AND EXISTS (SELECT FROM unnest(p_projected_columns::name[]) p(name)
+                            WHERE NOT EXISTS (SELECT FROM synchro.captured_column c WHERE c.rel_no = l.rel_no AND c.column_name = p.name))) THEN
+    RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = 'the relation is registered, and not all of these columns are captured',
+      HINT = 'prepare the view before the registration, or register the columns first';
+  END IF;
   v_rel_no := synchro._capture_columns(v_oid, p_projected_columns::name[]);
   UPDATE synchro.relation SET view_name = p_view_name, view_columns = p_projected_columns::name[] WHERE rel_no = v_rel_no;
   SELECT string_agg(CASE WHEN synchro._storage_type(c.source_type) = format('pg_catalog.%I', t.typname)

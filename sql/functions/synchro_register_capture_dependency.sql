@@ -3,8 +3,9 @@ RETURNS void LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, synchro, pg_temp AS $fn$
 -- Registers a relation for capture only, because membership of synced tables depends on it: no client ever sees it.
 -- p_capture_key_columns: the one column of its primary key. p_captured_columns: what functions need of it; the key is captured anyway.
--- Complete at commit, as synchro_register_table is. Repeating an unchanged registration changes nothing.
--- Errors: the reasons of docs/registration.md, each with its SQLSTATE; 0A000 for a change that is not supported.
+-- Complete at commit, as synchro_register_table is. Repeating an unchanged registration changes nothing, unless capture is blocked
+-- because of the relation: then all its rows are read anew.
+-- Errors: the reasons of docs/registration.md, each with its SQLSTATE; 55P03 while the relation is being written.
 -- Locks: SHARE ROW EXCLUSIVE on the relation until commit (writers wait).
 DECLARE
   v_oid oid := synchro._resolve_relation(p_relation_name);
@@ -42,9 +43,9 @@ BEGIN
     v_new.generation := v_old.generation;
     v_new.rel_no := v_old.rel_no;
     v_new.since := v_old.since;
-    IF v_new IS DISTINCT FROM v_old THEN
-      RAISE EXCEPTION USING ERRCODE = '0A000', MESSAGE = 'a registered capture dependency cannot be changed',
-        HINT = 'unregister it, and register it again once the worker has activated that';
+    v_new.amends := v_old.amends;
+    IF v_new IS DISTINCT FROM v_old OR synchro._is_blocked(v_old.rel_no) THEN
+      PERFORM synchro._replace_registration(v_oid, v_old, v_new);
     END IF;
     RETURN;
   END IF;

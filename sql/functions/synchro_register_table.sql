@@ -10,10 +10,11 @@ SET search_path = pg_catalog, synchro, pg_temp AS $fn$
 -- p_table_name: schema.table. p_membership_function: schema.function, taking the key's type, returning SETOF text.
 -- p_sync_columns: columns to sync ('{}': all but p_exclude_columns). p_text_columns: synced as canonical text.
 -- The call is complete at commit: then functions are checked, existing rows are baselined and the manifest is made.
--- Repeating an unchanged registration changes nothing. Function (or its definition), composition, bound and push policy may be changed:
--- a changed rule is staged by the worker before it comes into force. p_affected_scopes: the scopes that the change may affect, and that
--- get a new membership generation; '{}': those that the server finds.
--- Errors: the reasons of docs/registration.md, each with its SQLSTATE; 0A000 for a change that is not supported.
+-- Repeating an unchanged registration changes nothing. A changed rule, of function (or its definition), composition or bound, is staged by
+-- the worker before it comes into force. p_affected_scopes: the scopes that the change may affect, and that get a new membership
+-- generation; '{}': those that the server finds. A registration with other columns replaces the one so far.
+-- While capture is blocked because of the table, any call reads all its rows anew, so that capture can go on without those of the stream.
+-- Errors: the reasons of docs/registration.md, each with its SQLSTATE; 55P03 while the table is being written.
 -- Locks: SHARE ROW EXCLUSIVE on the table until commit (writers wait).
 DECLARE
   v_oid     oid := synchro._resolve_relation(p_table_name);
@@ -63,7 +64,7 @@ BEGIN
     PERFORM synchro._refuse('invalid_configuration', 'the relation is a capture dependency',
       'unregister it as such together with what depends on it, and register the table once the worker has activated that');
   ELSIF v_old.rel_no IS NOT NULL THEN
-    PERFORM synchro._change_registration(v_old, v_new, p_affected_scopes);
+    PERFORM synchro._change_registration(v_oid, v_old, v_new, p_affected_scopes);
     RETURN;
   ELSIF p_affected_scopes <> '{}' THEN
     RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'p_affected_scopes belongs to a changed membership rule only',

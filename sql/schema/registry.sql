@@ -90,6 +90,7 @@ CREATE TABLE synchro.registration (
   text_columns        name[] NOT NULL,
   captured_columns    name[],              -- of a capture dependency, key included, attnum order
   twin_hash           text,                -- of the twin's: it stands in for a function that was replaced and registered again
+  amends              boolean NOT NULL DEFAULT false, -- of the registering transaction: what is materialized may be kept
   PRIMARY KEY (generation, rel_no),
   CHECK (CASE kind WHEN 'synced' THEN num_nulls(composition, push_policy, membership_function, membership_hash, max_scope_fanout) = 0
                                       AND captured_columns IS NULL

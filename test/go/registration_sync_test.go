@@ -138,7 +138,9 @@ func TestDroppedTableIsUnregistered(t *testing.T) {
 	a.exec("SET synchro.ddl_guard = off")
 	a.exec("DROP TABLE app.note CASCADE")
 	a.awaitUnready("relations")
-	pgtest.Poll(t, settle, "block", func() bool { return a.value("SELECT count(*) FROM synchro.quarantine WHERE resolved_at IS NULL") == "1" })
+	pgtest.Poll(t, settle, "block", func() bool {
+		return a.value("SELECT count(*) FROM synchro.quarantine WHERE resolved_at IS NULL") == "1"
+	})
 	_ = a.Kill(core.CorePID) // the next one starts over a registry with a table that is gone
 	a.exec("CREATE TABLE app.note (id uuid PRIMARY KEY, owner text NOT NULL)")
 	a.exec("GRANT SELECT ON app.note TO synchro_owner, synchro_worker")

@@ -20,7 +20,7 @@ END
 $$;
 CREATE FUNCTION bl.baseline(p_rel_no int) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
-  RETURN synchro._baseline(p_rel_no, (SELECT max(generation) FROM synchro.registry_generation));
+  RETURN synchro._baseline(p_rel_no, (SELECT max(generation) FROM synchro.registry_generation), format('r_%s', p_rel_no)::name);
 EXCEPTION WHEN OTHERS THEN
   RETURN SQLSTATE || ' ' || SQLERRM;
 END
@@ -97,7 +97,7 @@ ALTER TABLE bl.t NO FORCE ROW LEVEL SECURITY;
 SELECT bl.baseline(:r), current_user = session_user AS back;
 -- As the worker does.
 SET LOCAL ROLE synchro_worker;
-SELECT synchro._baseline(:r, max(generation)) FROM synchro.registry_generation;
+SELECT synchro._baseline(:r, max(generation), 'r_' || :r) FROM synchro.registry_generation;
 RESET ROLE;
 -- Drift.
 SAVEPOINT a;
@@ -109,7 +109,7 @@ SELECT bl.baseline(:r);
 ROLLBACK TO a;
 DROP TABLE bl.t;
 SELECT bl.baseline(:r);
-SELECT bl.baseline(900999), synchro._baseline(:r, -1);
+SELECT bl.baseline(900999), synchro._baseline(:r, -1, 'r_' || :r);
 ROLLBACK;
 DROP SCHEMA bl CASCADE;
 DROP ROLE bl_app;
