@@ -51,6 +51,7 @@
 #define SYNCHRO_ERR_INVALID_PARAMETER MAKE_SQLSTATE('2','2','0','2','3')
 #define SYNCHRO_ERR_EVALUATION_FAILED MAKE_SQLSTATE('S','Y','2','0','1')
 #define SYNCHRO_ERR_GENERATION_REJECTED MAKE_SQLSTATE('S','Y','2','0','2')
+#define SYNCHRO_ERR_RELATION_IN_USE MAKE_SQLSTATE('5','5','P','0','3')
 
 /* SQLSTATE -> wire error, for code that answers a request. */
 typedef struct SynchroWireError

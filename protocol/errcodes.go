@@ -44,6 +44,7 @@ const (
 	ErrInvalidParameter           = "invalid_parameter"
 	ErrEvaluationFailed           = "evaluation_failed"
 	ErrGenerationRejected         = "generation_rejected"
+	ErrRelationInUse              = "relation_in_use"
 )
 
 var errorTable = []ErrorCode{
@@ -87,4 +88,5 @@ var errorTable = []ErrorCode{
 	{Name: ErrInvalidParameter, SQLState: "22023", Status: 0, Retryable: false},
 	{Name: ErrEvaluationFailed, SQLState: "SY201", Status: 0, Retryable: false},
 	{Name: ErrGenerationRejected, SQLState: "SY202", Status: 0, Retryable: false},
+	{Name: ErrRelationInUse, SQLState: "55P03", Status: 0, Retryable: false},
 }

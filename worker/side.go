@@ -19,7 +19,7 @@ const (
 	notifyAgain   = 100 * time.Millisecond
 	settlePoll    = 50 * time.Millisecond
 	fenceSweep    = 2 * time.Second
-	seenAhead     = 8 << 20 // WAL that brings us nothing is recorded early beyond this
+	seenAhead     = 512 << 10 // WAL that brings us nothing is recorded early beyond this: less than any lag that a limit allows
 )
 
 const lockNotAvailable = "55P03"

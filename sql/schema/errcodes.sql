@@ -46,4 +46,5 @@ INSERT INTO synchro.errcode (name, sqlstate, http_status, retryable) VALUES
   ('immutable_record', '55000', NULL, false),
   ('invalid_parameter', '22023', NULL, false),
   ('evaluation_failed', 'SY201', NULL, false),
-  ('generation_rejected', 'SY202', NULL, false);
+  ('generation_rejected', 'SY202', NULL, false),
+  ('relation_in_use', '55P03', NULL, false);

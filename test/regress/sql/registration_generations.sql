@@ -59,10 +59,9 @@ SELECT synchro.synchro_register_table('gens.note', 'gens.note_scopes', p_exclude
 SELECT ctid = :'before_ctid' AND xmin = :'before_xmin' AS untouched, (SELECT count(*) FROM gens.made) AS generations
   FROM synchro.registry_generation ORDER BY generation DESC LIMIT 1;
 
--- A changed bound is a new generation under the same manifest; an added column without values is a compatible step.
+-- A changed bound is a new generation under the same manifest.
 SELECT synchro.synchro_register_table('gens.note', 'gens.note_scopes', p_exclude_columns => '{hidden}', p_updated_at_col => 'changed_at', p_deleted_at_col => 'deleted_at',
   p_max_scope_fanout => 3);
-SELECT synchro.synchro_register_table('gens.note', 'gens.note_scopes', p_updated_at_col => 'changed_at', p_deleted_at_col => 'deleted_at', p_max_scope_fanout => 3);
 SELECT * FROM gens.made;
 
 -- A function that reads another relation's projection needs a dependency.
