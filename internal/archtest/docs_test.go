@@ -51,3 +51,19 @@ func TestEverySettingIsDocumented(t *testing.T) {
 		t.Error("extension/guc.c defines no setting")
 	}
 }
+
+// The migrations of docs/registration.md are those that the tests run.
+var migration = regexp.MustCompile("(?s)```sql\n(BEGIN;\n.*?)```")
+
+func TestMigrationsOfTheDocumentsAreTested(t *testing.T) {
+	test := read(t, "test/regress/sql/dependency_examples.sql")
+	migrations := migration.FindAllStringSubmatch(read(t, "docs/registration.md"), -1)
+	if len(migrations) == 0 {
+		t.Fatal("docs/registration.md has no migration")
+	}
+	for i, m := range migrations {
+		if !strings.Contains(test, m[1]) {
+			t.Errorf("migration %d of docs/registration.md is not in dependency_examples.sql", i+1)
+		}
+	}
+}
