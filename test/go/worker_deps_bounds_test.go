@@ -108,3 +108,32 @@ func TestALaterDependencyEvaluatesTheWholeTarget(t *testing.T) {
 	c.asRuled()
 	c.want(live+"'room:last'", "3")
 }
+
+// A relation that is captured only because rules depend on it is watched as synced ones are: its publication, triggers and drift, and fences
+// without a row change, or a TRUNCATE.
+func TestCaptureDependenciesAreWatched(t *testing.T) {
+	t.Parallel()
+	c := depsStreaming(t, pgtest.Config{})
+	c.exec(depsRows)
+	c.asRuled()
+	const states = `SELECT string_agg(h."check" || ' ' || h.state, ', ' ORDER BY h."check") FROM synchro._health_checks() h
+		WHERE h."check" IN ('relations', 'triggers', 'publication', 'publication_relations')`
+	c.want(states, "publication ok, publication_relations ok, relations ok, triggers ok")
+	c.exec("SET synchro.ddl_guard = off; ALTER TABLE lib.member DISABLE TRIGGER synchro_fence")
+	c.want(states, "publication ok, publication_relations ok, relations ok, triggers failed")
+	c.exec("ALTER TABLE lib.member ENABLE ALWAYS TRIGGER synchro_fence")
+	c.exec("ALTER PUBLICATION synchro DROP TABLE lib.member")
+	c.want(states, "publication ok, publication_relations failed, relations ok, triggers ok")
+	c.exec("ALTER PUBLICATION synchro ADD TABLE lib.member")
+	if _, err := c.db.Exec(t.Context(), "TRUNCATE lib.member"); err == nil {
+		t.Error("TRUNCATE of a capture dependency is accepted")
+	}
+	if _, err := c.db.Exec(t.Context(), "UPDATE lib.member SET id = 99 WHERE id = 1"); err == nil {
+		t.Error("a change of a capture key is accepted")
+	}
+	c.exec("UPDATE lib.member SET remark = 'not captured'; DELETE FROM lib.member WHERE id = 3")
+	c.asRuled()
+	c.exec("ALTER TABLE lib.member DISABLE TRIGGER synchro_fence; UPDATE lib.member SET who = 'nobody' WHERE id = 4; ALTER TABLE lib.member ENABLE ALWAYS TRIGGER synchro_fence")
+	c.blockedBy("fence_mismatch")
+	c.want("SELECT count(*) FROM synchro.scope WHERE scope_id = 'user:nobody'", "0")
+}
