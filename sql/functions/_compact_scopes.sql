@@ -1,7 +1,6 @@
 CREATE FUNCTION synchro._compact_scopes(p_after bigint, p_batch_size int, OUT o_deleted bigint, OUT o_after bigint)
 LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, synchro, pg_temp SET jit = off
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $fn$
+SET search_path = pg_catalog, synchro, pg_temp SET jit = off SET enable_seqscan = off AS $fn$
 -- Deletes at most p_batch_size entries that left a scope, and moves the resume floors of those scopes up to their safe positions, all
 -- in one statement: neither happens without the other, and everything is judged in one snapshot.
 -- The safe position of a scope is the lowest position that a client with a live generation has acknowledged in it, or that the final
@@ -9,7 +8,7 @@ SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS
 -- p_after: number of a scope; only scopes above are looked at, in order, and no further than the batch goes.
 -- o_deleted: entries deleted. o_after: where the next batch goes on; NULL when no scope is left.
 -- Locks: rows of scopes and entries; none is waited for: what the worker's applier holds at the moment is left for another time.
--- The planner is told to go by index: it cannot know that the batch ends after a few scopes.
+-- Scopes are visited by index, in order, until the batch is full; the LIMITs inside keep the planner from computing all of them first.
 DECLARE
   v_found bigint;
   v_last  bigint;
@@ -17,9 +16,8 @@ BEGIN
   WITH victim AS MATERIALIZED (
     SELECT s.scope_no, p.lsn, p.event, p.effect, e.ctid AS place
       FROM (SELECT c.scope_no, c.scope_id, c.high_lsn FROM synchro.scope c
-             WHERE c.scope_no > p_after
-               AND EXISTS (SELECT FROM synchro.scope_entry x WHERE x.scope_no = c.scope_no AND x.state = 'x')
-             ORDER BY c.scope_no OFFSET 0) s
+             CROSS JOIN LATERAL (SELECT FROM synchro.scope_entry x WHERE x.scope_no = c.scope_no AND x.state = 'x' LIMIT 1) any_left
+             WHERE c.scope_no > p_after ORDER BY c.scope_no OFFSET 0) s
       CROSS JOIN LATERAL (
         SELECT k.lsn, k.event, k.effect
           FROM (SELECT a.ack_lsn AS lsn, a.ack_event AS event, a.ack_effect AS effect, 0 AS rank
@@ -43,10 +41,11 @@ BEGIN
     SELECT c.scope_no FROM synchro.scope c
      WHERE c.scope_no IN (SELECT v.scope_no FROM victim v) FOR NO KEY UPDATE SKIP LOCKED
   ), entry AS MATERIALIZED (
-    SELECT x.ctid AS place FROM victim v JOIN floor f ON f.scope_no = v.scope_no JOIN synchro.scope_entry x ON x.ctid = v.place
-     WHERE x.state = 'x' FOR UPDATE OF x SKIP LOCKED
+    -- As arrays the places are fetched one by one; the planner would join them with all that ever left.
+    SELECT x.ctid AS place FROM synchro.scope_entry x
+     WHERE x.ctid = ANY (ARRAY(SELECT v.place FROM victim v JOIN floor f ON f.scope_no = v.scope_no)) AND x.state = 'x' FOR UPDATE SKIP LOCKED
   ), gone AS (
-    DELETE FROM synchro.scope_entry x USING entry e WHERE x.ctid = e.place AND x.state = 'x' RETURNING x.scope_no
+    DELETE FROM synchro.scope_entry x WHERE x.ctid = ANY (ARRAY(SELECT e.place FROM entry e)) AND x.state = 'x' RETURNING x.scope_no
   ), moved AS (
     UPDATE synchro.scope c
        SET floor_kind = CASE v.event WHEN 9223372036854775807 THEN 'transaction_end' ELSE 'effect' END, floor_lsn = v.lsn,
