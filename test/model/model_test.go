@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"synchro/client"
+	"synchro/protocol"
 )
 
 func TestRandomRuns(t *testing.T) {
@@ -67,6 +69,8 @@ func (w *world) act() {
 		{2, "settle", func(*rapid.T, *device) { w.materialized() }},
 		{4, "together", w.together},
 		{1, "crash", w.crash},
+		{1, "rotate", w.rotate},
+		{1, "retire", w.retire},
 		{2, "compact", w.compact},
 		{2, "lapse", w.lapse},
 		{2, "relapse", w.relapse},
@@ -522,6 +526,63 @@ func (d *device) largest() (scope string, ok bool) {
 		}
 	}
 	return scope, ok
+}
+
+// rotate makes new keys: everything that the old ones signed stays good, unless those are retired when nobody needs them any more.
+func (w *world) rotate(t *rapid.T, _ *device) {
+	complete := true
+	fresh := func() {
+		w.materialized()
+		for _, d := range w.introduced() {
+			complete = w.sync(d, 1000) && complete
+		}
+	}
+	end := chance(t, "and retire", 2)
+	if end {
+		fresh()
+	}
+	var body []byte
+	w.must(w.db.QueryRow(w.t.Context(), "SELECT synchro.synchro_rotate_keys()").Scan(&body))
+	if !end {
+		return
+	}
+	fresh() // now under the new ones
+	if !complete {
+		return
+	}
+	var keys map[string]struct{ Replaced string }
+	w.must(json.Unmarshal(body, &keys))
+	for _, key := range keys {
+		w.must(w.exec("SELECT synchro.synchro_retire_key($1)", key.Replaced))
+	}
+	for _, d := range w.devices { // what would still need them
+		d.backup, d.sessions, d.ended = nil, map[string]*session{}, nil
+	}
+	w.count("keys retired")
+}
+
+// retire ends a client for ever; its user takes another one.
+func (w *world) retire(t *rapid.T, d *device) {
+	w.must(w.exec("SELECT synchro.synchro_retire_client($1, $2)", d.user, d.id))
+	bodies := map[string][]byte{}
+	q := &protocol.PullRequest{ClientID: d.id, ClientGeneration: d.memory.generation, Schema: d.memory.schema, ScopeSetVersion: d.memory.setVersion,
+		Scopes: d.cursors(), Limit: 1}
+	var err error
+	bodies["pull"], err = q.Encode()
+	w.must(err)
+	for _, b := range w.batches {
+		if b.d == d {
+			bodies["push"] = b.body // a replay is no exception
+		}
+	}
+	for route, body := range bodies {
+		if _, r, err := w.send(d.user, route, body, delivered, 0, ""); err != nil || r.code() != "client_retired" {
+			w.fail("%s of the retired %s: %v %v", route, d, r, err)
+		}
+	}
+	w.past = append(w.past, slices.DeleteFunc(slices.Clone(w.batches), func(b *batch) bool { return b.d != d })...)
+	w.batches = slices.DeleteFunc(w.batches, func(b *batch) bool { return b.d == d })
+	w.devices[slices.Index(w.devices, d)] = w.newDevice(d.user)
 }
 
 // converge ends a run: every outcome is learned, every device is up to date, and all is as the oracle says.

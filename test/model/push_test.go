@@ -262,7 +262,7 @@ func (w *world) same(left rows) {
 func (w *world) audit() {
 	want := map[string]int{}
 	counted := map[*mutation]bool{}
-	for _, b := range w.batches {
+	for _, b := range slices.Concat(w.batches, w.past) {
 		for _, m := range b.mutations {
 			if m.outcome == nil || counted[m] {
 				continue

@@ -34,6 +34,8 @@ type world struct {
 	members  map[string]map[string]bool
 	devices  []*device
 	batches  []*batch
+	past     []*batch          // of clients that were retired
+	made     int               // devices
 	contents map[string]string // state of a row -> content
 	versions map[string]string // state of a row -> version
 	states   map[string]string // version of a row -> state
@@ -92,12 +94,18 @@ func newWorld(t *rapid.T, s *stack) *world {
 	for i := range 5 {
 		w.keys = append(w.keys, fmt.Sprintf("tag/%d", n*100+int64(i)))
 	}
-	for i, user := range []string{w.users[0], w.users[0], w.users[1], w.users[2]} {
-		w.devices = append(w.devices, &device{w: w, user: user, id: fmt.Sprintf("%s-%d", user, i), sessions: map[string]*session{},
-			memory: memory{scopes: map[string]*replica{}}})
+	for _, user := range []string{w.users[0], w.users[0], w.users[1], w.users[2]} {
+		w.devices = append(w.devices, w.newDevice(user))
 	}
 	w.look(false)
 	return w
+}
+
+// newDevice is one that the server has not met.
+func (w *world) newDevice(user string) *device {
+	w.made++
+	return &device{w: w, user: user, id: fmt.Sprintf("%s-%d", user, w.made), sessions: map[string]*session{}, memory: memory{scopes: map[string]*replica{}},
+		floor: w.settled}
 }
 
 // materialized waits until all that is committed can be pulled: no terminal pull may show less from then on.
@@ -116,8 +124,9 @@ func (w *world) materialized() {
 			w.fail("not materialized; health: %s", w.Health(context.Background()))
 		}
 	}
+	w.settled = len(w.frames) - 1
 	for _, d := range w.devices {
-		d.floor = len(w.frames) - 1
+		d.floor = w.settled
 	}
 }
 
