@@ -36,6 +36,7 @@ type world struct {
 	batches  []*batch
 	past     []*batch          // of clients that were retired
 	made     int               // devices
+	settled  int               // the last frame that was known to be materialized
 	contents map[string]string // state of a row -> content
 	versions map[string]string // state of a row -> version
 	states   map[string]string // version of a row -> state
