@@ -34,10 +34,12 @@ var faults = []fault{
 		{"_push_execute", "p_mutations,\n                                    v_rel_nos)", "p_mutations,\n                                    array_fill(NULL::int, ARRAY[cardinality(v_rel_nos)]))"},
 	}},
 	{name: "an atomic group is executed one by one", edits: []edit{{"_push_execute", "p_schema_version, p_atomic, p_mutations", "p_schema_version, false, p_mutations"}}},
-	{name: "a cursor is one event too far", edits: []edit{{"_pull_page", "coalesce(l.event_ordinal, c.event)", "coalesce(l.event_ordinal + 1, c.event)"}}},
-	{name: "a full page says that it is the last", edits: []edit{{"_pull_page", "o_more := true", "o_more := false"}}},
+	{name: "a cursor is one event too far", edits: []edit{{"_pull", "THEN c.event ELSE 9223372036854775807",
+		"THEN CASE WHEN c.event < 1000000 THEN c.event + 1 ELSE c.event END ELSE 9223372036854775807"}}},
+	{name: "a full page says that it is the last", edits: []edit{{"_pull", "v_delta := ", "v_page.o_more := false; v_delta := "}}},
 	{name: "the digest is one of older rows", edits: []edit{{"_checksums", "k.high_lsn = c.high_lsn", "true"}}},
-	{name: "what left a scope is not told", edits: []edit{{"_pull_page", "AND x.rel_no = ANY (v_rels)", "AND x.rel_no = ANY (v_rels) AND x.state <> 'x'"}}},
+	{name: "what left a scope is not told", edits: []edit{{"_pull", "v_delta := ", `v_page.o_changes := coalesce((SELECT string_agg(c::text, ',')
+		FROM json_array_elements(('[' || v_page.o_changes || ']')::json) c WHERE c ->> 'op' <> 'delete' OR c -> 'row' IS NOT NULL), ''); v_delta := `}}},
 	{name: "own writes are not awaited", edits: []edit{{"_check_capture", "ELSIF p_client.accepted_write_epoch >", "ELSIF false AND p_client.accepted_write_epoch >"}}},
 	{name: "a rebuild ends with a cursor of now", edits: []edit{
 		{"_open_rebuild", "coalesce(g.boundary_lsn >= v_scope.high_lsn, true)", "true"},

@@ -211,25 +211,42 @@ func (m *membership) compare(after string) {
 	}
 }
 
-// What an author of rules may get wrong, where registration cannot see it, does not go unnoticed by the comparison.
+// What an author of rules may get wrong is refused at registration; and where it is not looked at there, the comparison finds it.
 func TestWrongRulesAreFound(t *testing.T) {
 	s := startEmpty(t)
-	for _, mistake := range []wrong{ignoresOld, ignoresNew, noSelfImpact, undeclared} {
-		t.Run(string(mistake), func(t *testing.T) {
-			found := hunt(30, func(rt *rapid.T, f *finding) {
-				m := &membership{stack: s, t: rt, schema: drawSchema(rt, fmt.Sprintf("m%d", schemas.Add(1))), told: f}
-				if !m.schema.can(mistake) {
-					return
-				}
+	run := func(mistake wrong) finding {
+		return hunt(40, func(rt *rapid.T, f *finding) {
+			m := &membership{stack: s, t: rt, schema: drawSchema(rt, fmt.Sprintf("m%d", schemas.Add(1))), told: f}
+			if m.schema.can(mistake) {
 				m.play(mistake, false)
-			})
-			if found.reason == "" {
-				t.Fatalf("not found in %d transactions", found.steps)
+			}
+		})
+	}
+	mistakes := []wrong{ignoresOld, ignoresNew, noSelfImpact, undeclared}
+	for _, mistake := range mistakes {
+		if found := run(mistake); !strings.HasPrefix(found.reason, "ERROR: ") {
+			t.Errorf("%s: not refused, but: %s", mistake, found.reason)
+		}
+	}
+	if err := s.exec(unchecked); err != nil {
+		t.Fatal(err)
+	}
+	for _, mistake := range mistakes {
+		t.Run(string(mistake), func(t *testing.T) {
+			found := run(mistake)
+			if !strings.HasPrefix(found.reason, "after ") {
+				t.Fatalf("not found in %d transactions; %s", found.steps, found.reason)
 			}
 			t.Logf("found after %d transactions: %.300s", found.steps, found.reason)
 		})
 	}
 }
+
+// unchecked takes away what registration looks at in functions.
+const unchecked = `
+CREATE OR REPLACE FUNCTION synchro._check_function(p_function oid, p_kind text, p_owner oid, p_key_type oid) RETURNS text LANGUAGE sql STABLE AS 'SELECT NULL::text';
+CREATE OR REPLACE FUNCTION synchro._check_function_reads(p_function oid, p_kind text, p_target synchro.registration, p_relation_id uuid) RETURNS void
+  LANGUAGE sql STABLE AS 'SELECT'`
 
 // can tells whether the schema has a place for the mistake.
 func (s *schema) can(mistake wrong) bool {

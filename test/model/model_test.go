@@ -64,7 +64,7 @@ func (w *world) act() {
 		{2, "replay", w.replayPage},
 		{1, "connect", func(t *rapid.T, d *device) { f, _ := drawFate(t); w.connect(d, f) }},
 		{4, "assign", w.reassign},
-		{1, "expire", w.expire},
+		{2, "expire", w.expire},
 		{2, "backup", w.restore},
 		{2, "settle", func(*rapid.T, *device) { w.materialized() }},
 		{4, "together", w.together},
@@ -298,7 +298,7 @@ func (w *world) reassign(t *rapid.T, _ *device) {
 	user := one(t, "user", w.users...)
 	scope := one(t, "scope", "user:"+w.users[0], "user:"+w.users[1], "team:"+w.teams[0], "team:"+w.teams[1])
 	team := one(t, "team", w.teams...)
-	switch one(t, "kind", "grant", "revoke", "join", "join", "leave", "close", "open") {
+	switch one(t, "kind", "grant", "revoke", "join", "join", "leave", "close", "close", "open") {
 	case "grant":
 		w.must(w.exec("SELECT synchro.synchro_grant_user_scope($1, $2)", user, scope))
 		w.grants[user][scope] = true
