@@ -13,6 +13,7 @@
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/snapmgr.h"
 
 #include "actas.h"
 #include "errcodes.h"
@@ -150,7 +151,10 @@ static const char impact_again_query[] =
 "SELECT FROM synchro.membership_dependency "
 "WHERE generation > $1 AND target_rel_no = $2 AND source_rel_no = $3 AND impact_function = $4 AND impact_hash = $5";
 
-/* Was the function's present definition registered for the same purpose after this generation? */
+/*
+ * Was the function's present definition registered for the same purpose after this generation? Functions are looked up in the state of
+ * now, which may be newer than the caller's snapshot, and so is the registration.
+ */
 static bool
 registered_again(Rule *rule, const char *hash)
 {
@@ -161,12 +165,14 @@ registered_again(Rule *rule, const char *hash)
 	bool		found;
 
 	syn_act_as(&caller, syn_owner());
+	PushActiveSnapshot(GetLatestSnapshot());
 	SPI_connect();
 	if (SPI_execute_with_args(rule_is_impact(rule) ? impact_again_query : membership_again_query, lengthof(types), types, values, NULL,
 							  true, 1) != SPI_OK_SELECT)
 		elog(ERROR, "could not read the registry");
 	found = SPI_processed > 0;
 	SPI_finish();
+	PopActiveSnapshot();
 	syn_act_back(&caller);
 	return found;
 }
