@@ -21,6 +21,7 @@ func TestHostRefusesSenselessSettings(t *testing.T) {
 		"synchro.batch_max_rows = 0",
 		"synchro.max_wal_lag_bytes = -1",
 		"synchro.max_row_bytes = ''",
+		"synchro.backfill_batch_size = 0",
 		"synchro.backfill_batch_size = 1001",
 		"synchro.worker_memory_limit = many",
 		"synchro.core_host = elsewhere",

@@ -73,6 +73,7 @@ func TestRegistrationsBeforeTheWorkerRuns(t *testing.T) {
 	c.exec(itemRegistration) // the bound as it was
 	c.exec("DELETE FROM app.item WHERE id = 2")
 	c.start()
+	c.newest()
 	c.equal()
 	c.want("SELECT registry_generation - (SELECT min(generation) FROM synchro.registry_generation) FROM synchro.progress", "3")
 	c.stop()
