@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"synchro/internal/pgtest"
 )
 
 // schemas numbers the random schemas of this process.
@@ -19,10 +21,11 @@ var schemas atomic.Int64
 // be what the very rules say of the source tables.
 type membership struct {
 	*stack
-	t      *rapid.T
-	schema *schema
-	told   *finding
-	sent   int // transactions
+	t       *rapid.T
+	schema  *schema
+	told    *finding
+	sent    int // transactions
+	changed int // rules
 }
 
 func (m *membership) must(err error) {
@@ -41,13 +44,14 @@ func (m *membership) fail(format string, args ...any) {
 // Random schemas of up to four related tables, under random transactions.
 func TestRandomMembership(t *testing.T) {
 	s := startEmpty(t, "synchro.batch_max_rows = 100")
-	transactions := 0
+	transactions, changes := 0, 0
 	seeds(t, 25*time.Second, func(rt *rapid.T) {
 		m := &membership{stack: s, t: rt, schema: drawSchema(rt, fmt.Sprintf("m%d", schemas.Add(1))), told: &finding{}}
 		m.play(forgetsNothing, true)
 		transactions += m.sent
+		changes += m.changed
 	})
-	t.Logf("%d transactions", transactions)
+	t.Logf("%d transactions, %d changed rules", transactions, changes)
 }
 
 // play registers the schema with rows in it, and keeps it busy.
@@ -65,6 +69,9 @@ func (m *membership) play(mistake wrong, faults bool) {
 			m.must(err)
 			m.must(m.Kill(core))
 		}
+		if faults && chance(m.t, "change", 12) {
+			m.changeRule()
+		}
 		if chance(m.t, "at once", 6) {
 			m.atOnce()
 		}
@@ -76,6 +83,31 @@ func (m *membership) play(mistake wrong, faults bool) {
 	m.must(m.exec("BEGIN;" + s.unregister() + "COMMIT"))
 	m.materialized("the end")
 	m.must(m.exec("DROP SCHEMA " + s.name + " CASCADE"))
+}
+
+// changeRule registers another rule for a table, and writes while it is on its way into force.
+func (m *membership) changeRule() {
+	m.changed++
+	var synced []*table
+	for _, tab := range m.schema.tables {
+		if tab.synced {
+			synced = append(synced, tab)
+		}
+	}
+	sql := m.schema.change(m.t, one(m.t, "changed", synced...))
+	m.must(m.exec("BEGIN;" + sql + "COMMIT"))
+	for range uniform(m.t, "meanwhile", 6) {
+		m.must(m.exec(m.transaction()))
+	}
+	m.must(pgtest.WaitFor(m.t.Context(), settle, "changed rule in force", func() (done bool, err error) {
+		var rejected bool
+		err = m.db.QueryRow(m.t.Context(), `SELECT p.registry_generation = (SELECT max(g.generation) FROM synchro.registry_generation g) AND NOT EXISTS (SELECT FROM synchro.backfill),
+			EXISTS (SELECT FROM synchro.backfill b WHERE b.state = 'rejected') FROM synchro.progress p`).Scan(&done, &rejected)
+		if rejected {
+			m.fail("a changed rule was rejected: %s", m.Health(m.t.Context()))
+		}
+		return done, err
+	}))
 }
 
 // atOnce commits two transactions in an order that nobody knows.

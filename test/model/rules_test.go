@@ -22,6 +22,7 @@ type table struct {
 	key      int // in keyTypes
 	parent   int
 	synced   bool
+	version  int // of its rule
 	branches []branch
 }
 
@@ -56,18 +57,24 @@ func drawSchema(t *rapid.T, name string) *schema {
 		if !tab.synced {
 			continue
 		}
-		kinds := []string{"self", "parent", "grandparent", "group", "shared", "count", "absent"}
-		for range 1 + uniform(t, "branches", 3) {
-			if b, ok := s.branch(one(t, "branch", kinds...), i, uniform(t, "other", n), chance(t, "flag", 2)); ok {
-				tab.branches = append(tab.branches, b)
-			}
-		}
-		if len(tab.branches) == 0 {
-			b, _ := s.branch("self", i, 0, false)
+		s.drawRule(t, tab)
+	}
+	return s
+}
+
+// drawRule gives a table a rule.
+func (s *schema) drawRule(t *rapid.T, tab *table) {
+	tab.branches = nil
+	for range 1 + uniform(t, "branches", 3) {
+		kind := one(t, "branch", "self", "parent", "grandparent", "group", "shared", "count", "absent")
+		if b, ok := s.branch(kind, tab.n, uniform(t, "other", len(s.tables)), chance(t, "flag", 2)); ok {
 			tab.branches = append(tab.branches, b)
 		}
 	}
-	return s
+	if len(tab.branches) == 0 {
+		b, _ := s.branch("self", tab.n, 0, false)
+		tab.branches = append(tab.branches, b)
+	}
 }
 
 // key is the key of a table with a number, as SQL.
@@ -216,37 +223,62 @@ func (s *schema) create() string {
 func (s *schema) register(mistake wrong) string {
 	var views, functions, calls strings.Builder
 	for _, tab := range s.tables {
-		name, view := fmt.Sprintf("%s.t%d", s.name, tab.n), fmt.Sprintf("%s_t%d", s.name, tab.n)
-		fmt.Fprintf(&views, "SELECT synchro.synchro_prepare_projection_view('%s', '%s', '{id,owner,grp,parent,flag}');\n", name, view)
+		name := fmt.Sprintf("%s.t%d", s.name, tab.n)
+		fmt.Fprintf(&views, "SELECT synchro.synchro_prepare_projection_view('%s', '%s_t%d', '{id,owner,grp,parent,flag}');\n", name, s.name, tab.n)
 		if !tab.synced {
 			fmt.Fprintf(&calls, "SELECT synchro.synchro_register_capture_dependency('%s', '{id}', '{owner,grp,parent,flag}');\n", name)
 			continue
 		}
-		fmt.Fprintf(&functions, `CREATE FUNCTION %s_scopes(p_row_key %s) RETURNS SETOF text LANGUAGE sql STABLE SET search_path = pg_catalog, synchro
+		made, called := s.registerRule(tab, mistake)
+		functions.WriteString(made)
+		calls.WriteString(called)
+	}
+	return views.String() + functions.String() + calls.String()
+}
+
+// registerRule is the SQL that makes the functions of a synced table's rule, and that which registers them.
+func (s *schema) registerRule(tab *table, mistake wrong) (string, string) {
+	var functions, calls strings.Builder
+	name, version := fmt.Sprintf("%s.t%d", s.name, tab.n), fmt.Sprintf("v%d", tab.version)
+	fmt.Fprintf(&functions, `CREATE FUNCTION %s_scopes_%s(p_row_key %s) RETURNS SETOF text LANGUAGE sql STABLE SET search_path = pg_catalog, synchro
 BEGIN ATOMIC
   %s;
 END;
-REVOKE EXECUTE ON FUNCTION %[1]s_scopes FROM PUBLIC; GRANT EXECUTE ON FUNCTION %[1]s_scopes TO synchro_worker;
-`, name, keyTypes[tab.key].sql, s.rule(tab.n, true, "p_row_key"))
-		fmt.Fprintf(&calls, "SELECT synchro.synchro_register_table('%s', '%[1]s_scopes', 'multi_scope', p_max_scope_fanout => 200, p_push_policy => 'read_only');\n", name)
-		for _, d := range s.dependencies(tab.n) {
-			if mistake == noSelfImpact && d.source == tab.n {
-				continue
+REVOKE EXECUTE ON FUNCTION %[1]s_scopes_%[2]s FROM PUBLIC; GRANT EXECUTE ON FUNCTION %[1]s_scopes_%[2]s TO synchro_worker;
+`, name, version, keyTypes[tab.key].sql, s.rule(tab.n, true, "p_row_key"))
+	fmt.Fprintf(&calls, "SELECT synchro.synchro_register_table('%s', '%[1]s_scopes_%s', 'multi_scope', p_max_scope_fanout => 200, p_push_policy => 'read_only');\n", name, version)
+	for _, d := range s.dependencies(tab.n) {
+		if mistake == noSelfImpact && d.source == tab.n {
+			continue
+		}
+		columns := d.columns
+		if mistake == undeclared {
+			columns = slices.DeleteFunc(slices.Clone(columns), func(c string) bool { return c == "owner" || c == "flag" || c == "grp" })
+			if len(columns) == 0 {
+				columns = []string{"id"}
 			}
-			columns := d.columns
-			if mistake == undeclared {
-				columns = slices.DeleteFunc(slices.Clone(columns), func(c string) bool { return c == "owner" || c == "flag" || c == "grp" })
-				if len(columns) == 0 {
-					columns = []string{"id"}
-				}
-			}
-			impactName := fmt.Sprintf("%s_from_t%d", name, d.source)
-			functions.WriteString("DO $do$ BEGIN EXECUTE format($f$" + s.impactFunction(impactName, tab, d, mistake) + "$f$, synchro.synchro_table_id('" + name + "')); END $do$;\n")
-			fmt.Fprintf(&functions, "REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC; GRANT EXECUTE ON FUNCTION %[1]s TO synchro_worker;\n", impactName)
-			fmt.Fprintf(&calls, "SELECT synchro.synchro_register_membership_dependency('%s.t%d', '%s', '%s', '{%s}', 1000);\n", s.name, d.source, name, impactName, strings.Join(columns, ","))
+		}
+		impactName := fmt.Sprintf("%s_from_t%d_%s", name, d.source, version)
+		functions.WriteString("DO $do$ BEGIN EXECUTE format($f$" + s.impactFunction(impactName, tab, d, mistake) + "$f$, synchro.synchro_table_id('" + name + "')); END $do$;\n")
+		fmt.Fprintf(&functions, "REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC; GRANT EXECUTE ON FUNCTION %[1]s TO synchro_worker;\n", impactName)
+		fmt.Fprintf(&calls, "SELECT synchro.synchro_register_membership_dependency('%s.t%d', '%s', '%s', '{%s}', 1000);\n", s.name, d.source, name, impactName, strings.Join(columns, ","))
+	}
+	return functions.String(), calls.String()
+}
+
+// change draws another rule for a synced table, and is the SQL that registers it.
+func (s *schema) change(t *rapid.T, tab *table) string {
+	before := s.dependencies(tab.n)
+	tab.version++
+	s.drawRule(t, tab)
+	functions, calls := s.registerRule(tab, forgetsNothing)
+	now := s.dependencies(tab.n)
+	for _, was := range before {
+		if !slices.ContainsFunc(now, func(d *dependency) bool { return d.source == was.source }) {
+			calls += fmt.Sprintf("SELECT synchro.synchro_unregister_membership_dependency('%s.t%d', '%s.t%d');\n", s.name, was.source, s.name, tab.n)
 		}
 	}
-	return views.String() + functions.String() + calls.String()
+	return functions + calls
 }
 
 // impactFunction takes the table's id as a format argument.
