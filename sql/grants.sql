@@ -103,3 +103,4 @@ GRANT EXECUTE ON FUNCTION synchro._expire_clients(timestamptz), synchro._compact
 GRANT EXECUTE ON FUNCTION synchro._baseline(int, bigint, name), synchro._drift(), synchro._drop_stages() TO synchro_worker;
 GRANT EXECUTE ON FUNCTION synchro._store_rows(int, bigint, smallint, smallint, bytea), synchro._store_scopes(int, bytea),
   synchro._store_entries(bigint, bytea, boolean) TO synchro_worker;
+GRANT SELECT, INSERT, UPDATE, DELETE ON synchro.capture_recovery TO synchro_worker;

@@ -32,8 +32,11 @@ func (a *applier) activate(ctx context.Context, w *work) (*registry, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := a.recovered(ctx, next, anew); err != nil {
+		return nil, err
+	}
 	return next, a.install(ctx, w, next, anew, func(ctx context.Context, rel, before *relation) error {
-		if before != nil && !anew.entries[rel.no] {
+		if (before != nil && !anew.entries[rel.no]) || rel.ahead { // one that is left out is admitted with its recovery
 			return nil
 		}
 		return a.admit(ctx, rel, w.commit.commitLSN, w.act.ordinal)
@@ -94,6 +97,9 @@ func (a *applier) install(ctx context.Context, w *work, next *registry, anew ren
 	if err := rebuild(ctx, a.conn, rebuilt); err != nil {
 		return err
 	}
+	if err := a.reopen(ctx, next); err != nil {
+		return err
+	}
 	_, err = query(ctx, a.conn, "UPDATE synchro.progress SET registry_generation = $1::text::int8, schema_version = $2::text::int8",
 		itoa(next.generation), itoa(next.schemaVersion))
 	if err != nil {
@@ -132,12 +138,19 @@ func (a *applier) renewed(ctx context.Context, next *registry) (renewal, error) 
 	}
 	for _, r := range rows {
 		rel := next.byNo[int32(r.int64(0))]
+		if rel.suspended {
+			continue // a later generation reads it anew once more
+		}
 		anew.rows[rel.no], anew.entries[rel.no] = true, true
 		if r.text(1) == "t" {
 			continue // its rows are the same, with more columns
 		}
-		for _, d := range rel.impacts {
-			anew.entries[d.target.no] = true
+		for _, other := range next.byNo {
+			for _, d := range other.dependsOn {
+				if d.source.no == rel.no {
+					anew.entries[other.no] = true
+				}
+			}
 		}
 	}
 	return anew, nil

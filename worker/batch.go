@@ -72,7 +72,7 @@ func (x *indexer) binding(oid uint32) (int32, error) {
 		return 0, errMalformed
 	}
 	i := int32(-1)
-	if rel := x.reg.byOID[oid]; rel != nil {
+	if rel := x.reg.byOID[oid]; rel != nil && !rel.suspended {
 		i = int32(len(x.bindings))
 		x.bindings = append(x.bindings, bind(rel, w))
 	}
@@ -163,7 +163,7 @@ func (p *pass) record(off int64, sub uint32, typ byte, body []byte) error {
 			return err
 		}
 		for _, oid := range oids {
-			if rel := p.reg.byOID[oid]; rel != nil {
+			if rel := p.reg.byOID[oid]; rel != nil && !rel.suspended {
 				return p.fail(classTruncate, rel.no)
 			}
 		}
@@ -249,7 +249,7 @@ func (p *pass) message(off int64, content []byte) error {
 		if err := r.end(); err != nil {
 			return err
 		}
-		if rel := p.reg.byNo[relNo]; rel != nil {
+		if rel := p.reg.byNo[relNo]; rel != nil && !rel.suspended {
 			return p.fail(classDrift, rel.no)
 		}
 	default:
@@ -276,7 +276,7 @@ func (p *pass) fence(off int64, body []byte) error {
 		return nil // the stream tags messages with the top transaction, so only the fence itself tells
 	}
 	rel := p.reg.byNo[f.relNo]
-	if rel == nil {
+	if rel == nil || rel.suspended {
 		return nil
 	}
 	if f.kind != rel.kind || f.relation != rel.id || (f.kind == kindSynced && f.table != rel.table) || string(f.qualified) != rel.qualified {

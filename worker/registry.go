@@ -29,6 +29,7 @@ type relation struct {
 	since     int64
 	id, table [16]byte
 	kind      byte
+	suspended bool // left out until it has been read anew
 	ahead     bool // of a pending generation only: captured, and in no scope yet
 	schema    string
 	name      string
@@ -130,6 +131,9 @@ func loadRegistry(ctx context.Context, conn *pgconn.PgConn, generation int64) (*
 		rel.columns = append(rel.columns, c)
 	}
 	if err := reg.loadDependencies(ctx, conn, gen); err != nil {
+		return nil, err
+	}
+	if err := reg.suspend(ctx, conn); err != nil {
 		return nil, err
 	}
 	for _, rel := range reg.byNo {

@@ -30,9 +30,17 @@ CREATE TABLE synchro.quarantine (
   created_at        timestamptz NOT NULL DEFAULT pg_catalog.now(),
   attempts          int NOT NULL DEFAULT 1,
   resolved_at       timestamptz,
-  resolution        text CHECK (resolution IN ('retried', 'reset'))
+  resolution        text CHECK (resolution IN ('retried', 'superseded', 'reconfigured', 'reset'))
 );
 CREATE UNIQUE INDEX quarantine_open ON synchro.quarantine ((true)) WHERE resolved_at IS NULL;
+
+-- Relations that the stream is replayed without, up to the generation that has read all their rows anew, or that is without them. While
+-- there is one, a block is open.
+CREATE TABLE synchro.capture_recovery (
+  rel_no        int PRIMARY KEY REFERENCES synchro.relation,
+  generation    bigint NOT NULL,
+  quarantine_no bigint NOT NULL             -- the block that is answered
+);
 
 -- Generations that have arrived in the stream and are not active yet, and those that will never be. The oldest pending one is being
 -- staged, the others wait.

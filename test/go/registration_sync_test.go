@@ -147,7 +147,6 @@ func TestDroppedTableIsUnregistered(t *testing.T) {
 	a.exec("GRANT SELECT ON app.note TO synchro_owner, synchro_worker")
 	a.exec("INSERT INTO app.note VALUES (gen_random_uuid(), 'ada'), (gen_random_uuid(), 'bob')")
 	a.exec("SELECT synchro.synchro_unregister_table('app.note')")
-	a.exec("SELECT synchro.synchro_retry_capture()")
 	a.materialized()
 	a.awaitReady()
 	a.want("SELECT count(*) FROM synchro.scope_entry", "0")

@@ -1,0 +1,83 @@
+package systest
+
+import (
+	"testing"
+
+	"synchro/internal/pgtest"
+)
+
+// Rows written without fences block; registering the table again reads them, and capture goes on from there by itself, with clients waiting
+// until then. What other tables did meanwhile is there too, and a crash on the way changes nothing.
+func TestRegistrationRecoversABlock(t *testing.T) {
+	t.Parallel()
+	c := newCore(t, pgtest.Config{})
+	c.exec(`CREATE TABLE app.other (id bigint PRIMARY KEY, n int); GRANT SELECT ON app.other TO synchro_owner, synchro_worker;
+		CREATE FUNCTION app.other_scopes(p_row_key bigint) RETURNS SETOF text LANGUAGE sql STABLE SET search_path = pg_catalog, synchro BEGIN ATOMIC SELECT 'all'; END;
+		REVOKE EXECUTE ON FUNCTION app.other_scopes(bigint) FROM PUBLIC; GRANT EXECUTE ON FUNCTION app.other_scopes(bigint) TO synchro_worker;
+		SELECT synchro.synchro_register_table('app.other', 'app.other_scopes', p_push_policy => 'read_only')`)
+	c.register()
+	c.start()
+	c.streaming()
+	c.exec("INSERT INTO app.item (id, owner) SELECT g, 'u' || g % 3 FROM generate_series(1, 10) g; INSERT INTO app.other VALUES (1, 1)")
+	c.equal()
+	c.exec("SET synchro.ddl_guard = off")
+	c.exec("BEGIN; ALTER TABLE app.item DISABLE TRIGGER USER; UPDATE app.item SET n = 7, owner = 'u9' WHERE id = 1; DELETE FROM app.item WHERE id = 2; " + triggersOn + "; COMMIT")
+	c.blockedBy("fence_mismatch")
+	c.exec("UPDATE app.other SET n = 2; INSERT INTO app.other VALUES (2, 2); UPDATE app.item SET n = 8 WHERE id = 3")
+	c.want("SELECT count(*) FROM synchro.scope_entry WHERE state = 'l'", "11")
+	c.released() // so that the registration, its crash and its restart lie behind the block
+	c.register()
+	c.exec("UPDATE app.item SET n = 9 WHERE id = 4; INSERT INTO app.other VALUES (3, 3)")
+	c.start()
+	c.poll("end of the recovery", "SELECT count(*) FROM synchro.quarantine WHERE resolved_at IS NULL", "0")
+	c.equal()
+	c.want("SELECT string_agg(resolution, ',') FROM synchro.quarantine", "reconfigured")
+	c.want("SELECT count(*) FROM synchro.capture_recovery", "0")
+	c.same("the other table", "SELECT c1, c2 FROM synchro_data.r_"+c.value("SELECT rel_no FROM synchro.relation WHERE physical_relation = 'other'"), "TABLE app.other")
+	c.want("SELECT string_agg(scope_id, ',' ORDER BY scope_id) FROM synchro.scope WHERE membership_generation > 1", "user:u0,user:u1,user:u2,user:u9")
+	c.want("SELECT count(DISTINCT schema_version) FROM synchro.registry_generation WHERE generation >= 3", "1") // Class 1: clients keep their manifest
+}
+
+// While it recovers, nobody is served and nobody is told that capture may be retried.
+func TestRecoveryKeepsClientsWaiting(t *testing.T) {
+	t.Parallel()
+	c := streamingCore(t, pgtest.Config{})
+	c.exec("INSERT INTO app.item (id, owner) VALUES (1, 'u1')")
+	c.equal()
+	c.exec("SET synchro.ddl_guard = off")
+	c.exec("ALTER TABLE app.item ALTER big TYPE text USING 'x'") // changes rows without a row operation
+	c.blockedBy("registered_relation_drift")
+	c.exec("SELECT synchro.synchro_retry_capture()")
+	c.poll("second block", "SELECT count(*) FROM synchro.quarantine", "2")
+	c.released()
+	c.register()
+	// A recovery that has begun, as a crash leaves it.
+	c.exec("INSERT INTO synchro.capture_recovery SELECT rel_no, (SELECT max(generation) FROM synchro.registry_generation), quarantine_no FROM synchro.quarantine WHERE resolved_at IS NULL")
+	if _, err := c.db.Exec(t.Context(), "SELECT synchro.synchro_retry_capture()"); err == nil {
+		t.Error("a recovery was retried")
+	}
+	c.want("SELECT count(*) FROM synchro.quarantine WHERE resolved_at IS NULL", "1")
+	c.start()
+	c.poll("end of the recovery", "SELECT count(*) FROM synchro.quarantine WHERE resolved_at IS NULL", "0")
+	c.equal()
+	c.want("SELECT big FROM app.item", "x")
+}
+
+// Triggers and publication off at once: no retry could notice what was written meanwhile, so only a registration helps.
+func TestBlindSpotNeedsARegistration(t *testing.T) {
+	t.Parallel()
+	c := streamingCore(t, pgtest.Config{})
+	c.exec("INSERT INTO app.item (id, owner) VALUES (1, 'u1')")
+	c.equal()
+	c.exec("SET synchro.ddl_guard = off")
+	c.exec("BEGIN; ALTER TABLE app.item DISABLE TRIGGER USER; ALTER PUBLICATION synchro DROP TABLE app.item; COMMIT")
+	c.exec("UPDATE app.item SET n = 5")
+	c.blockedBy("registered_relation_drift")
+	c.exec(triggersOn + "; ALTER PUBLICATION synchro ADD TABLE app.item")
+	if _, err := c.db.Exec(t.Context(), "SELECT synchro.synchro_retry_capture()"); err == nil {
+		t.Error("a retry was let through")
+	}
+	c.register()
+	c.poll("end of the recovery", "SELECT count(*) FROM synchro.quarantine WHERE resolved_at IS NULL", "0")
+	c.equal()
+}
