@@ -67,3 +67,24 @@ UPDATE synchro.progress SET stream_generation = 2;
 SELECT ep.pull('u-1');
 ROLLBACK TO s;
 ROLLBACK;
+-- Every member of a cursor, changed alone and signed anew: forged or misbound is 400, obsolete rebuilds, and only a position or a time may differ.
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+\set ECHO none
+\i :fixture
+\set ECHO all
+SELECT ep.note(1, 'one', '{s}'), ep.note(2, 'two', '{s}'), synchro.synchro_register_shared_scope('s'), ep.connect('u-1') \gset
+SELECT count(ep) FROM ep.rebuild('u-1', 's', 1) ep;
+CREATE FUNCTION ep.mutate(p_purpose text, p_token text, p_member text) RETURNS text LANGUAGE sql AS $$
+  SELECT synchro._token_sign(p_purpose, o - 'kid' || jsonb_build_object(p_member, CASE jsonb_typeof(o -> p_member) WHEN 'number' THEN to_jsonb((o ->> p_member)::bigint + 1) ELSE to_jsonb(overlay(o ->> p_member PLACING CASE right(o ->> p_member, 1) WHEN '1' THEN '2' ELSE '1' END FROM length(o ->> p_member) FOR 1)) END))
+    FROM synchro._token_open(p_purpose, p_token) o $$;
+SELECT scopes -> 's' ->> 'cursor' AS cursor FROM ep.client \gset
+SELECT m, (SELECT CASE r.status WHEN 200 THEN 'rebuild ' || (r.body ->> 'rebuild') ELSE r.status || ' ' || (r.body -> 'error' ->> 'code') END
+             FROM ep.call('u-1', 'pull', jsonb_build_object('scopes', jsonb_build_object('s', jsonb_build_object('cursor', ep.mutate('cursor', :'cursor', m))))) r)
+  FROM jsonb_object_keys(synchro._token_open('cursor', :'cursor') - 'kid') m ORDER BY 1;
+-- The same with a continuation: what does not come from this attempt is 400, what comes from another one restarts.
+SELECT r.body ->> 'cursor' AS cursor FROM ep.call('u-1', 'rebuild', '{"scope":"s","limit":1,"cursor":"?"}') r \gset
+SELECT m, (SELECT CASE r.status WHEN 200 THEN 'page' ELSE r.status || ' ' || (r.body -> 'error' ->> 'code') END
+             FROM ep.call('u-1', 'rebuild', jsonb_build_object('scope', 's', 'limit', 1, 'cursor', ep.mutate('rebuild', :'cursor', m))) r)
+  FROM jsonb_object_keys(synchro._token_open('rebuild', :'cursor') - 'kid') m ORDER BY 1;
+SELECT status FROM ep.call('u-1', 'rebuild', jsonb_build_object('scope', 's', 'limit', 1, 'cursor', :'cursor'));
+ROLLBACK;
