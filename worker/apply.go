@@ -191,7 +191,7 @@ func (a *applier) execute(ctx context.Context, w *work) error {
 		var head []call
 		if !a.open {
 			a.open, a.pieces, a.scopes = true, !w.last, map[int64]struct{}{}
-			clear(a.inserted)
+			a.begun()
 			a.after = newAftermath(int(min(limits.BatchMaxBytes, limits.MemoryBytes/16)), a.cfg.TempDir)
 			head = append(head, call{statement: stBegin, expect: -1})
 		}

@@ -23,15 +23,16 @@ type materializer struct {
 	*pipeline
 	interned  map[string]int64
 	schema    int64
-	returning map[int32]bool // relations of which deleted keys come back: a new row may have entries of an earlier life
-	inserted  map[int32]bool // relations for whose rows entries were inserted plainly since this was reset
-	widths    map[int32]byte // number of scopes that the newest row of a relation had
-	effects   *positions     // of a baseline
-	founded   bool           // some scope had its first effect since the last announcement
+	returning map[int32]bool          // relations of which deleted keys come back: a new row may have entries of an earlier life
+	raised    map[int64]pglogrepl.LSN // high position that the open transaction gave scopes
+	inserted  map[int32]bool          // relations for whose rows entries were inserted plainly since this was reset
+	widths    map[int32]byte          // number of scopes that the newest row of a relation had
+	effects   *positions              // of a baseline
+	founded   bool                    // some scope had its first effect since the last announcement
 }
 
 func newMaterializer(p *pipeline, returning map[int32]bool) *materializer {
-	return &materializer{pipeline: p, interned: map[string]int64{}, returning: returning, inserted: map[int32]bool{}, widths: map[int32]byte{}, effects: newPositions()}
+	return &materializer{pipeline: p, interned: map[string]int64{}, returning: returning, raised: map[int64]pglogrepl.LSN{}, inserted: map[int32]bool{}, widths: map[int32]byte{}, effects: newPositions()}
 }
 
 // Result formats: of one binary column, of rowChange.read with a key before and a version after, of removals.
@@ -75,6 +76,12 @@ func (m *materializer) store(ctx context.Context, head []call, all []*changes, l
 		}
 	}
 	return m.send(ctx, calls)
+}
+
+// begun forgets what is only known of the transaction before.
+func (m *materializer) begun() {
+	clear(m.inserted)
+	m.raised = map[int64]pglogrepl.LSN{}
 }
 
 // width is how many scopes a new row will probably have: their numbers can then be written where they belong. One that is read again
@@ -224,7 +231,9 @@ func (m *materializer) intern(ctx context.Context, all []*changes, high pglogrep
 		err := m.run(ctx, []call{{statement: stIntern, params: [][]byte{ids.param(), lsnParam(high)}, expect: int64(len(asked)), onRow: func(v [][]byte) error {
 			no, err := strconv.ParseInt(asString(v[1]), 10, 64)
 			m.interned[string(v[0])] = no
-			m.founded = m.founded || asString(v[2]) == "t"
+			if asString(v[2]) == "t" {
+				m.founded, m.raised[no] = true, high
+			}
 			return err
 		}}})
 		if err != nil {
@@ -382,9 +391,14 @@ func (m *materializer) entries(all []*changes, high pglogrepl.LSN, numbers numbe
 	if len(touched) > 0 {
 		scopes := array{elem: oidInt8}
 		for _, s := range touched {
-			scopes.u64(uint64(s))
+			if m.raised[s] < high { // once a transaction: thousands of scopes may occur in every piece of it
+				m.raised[s] = high
+				scopes.u64(uint64(s))
+			}
 		}
-		calls = append(calls, call{statement: stTouch, expect: int64(len(touched)), params: [][]byte{scopes.param(), lsnParam(high)}})
+		if scopes.n > 0 {
+			calls = append(calls, call{statement: stTouch, expect: int64(scopes.n), params: [][]byte{scopes.param(), lsnParam(high)}})
+		}
 	}
 	return calls, touched
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 )
 
@@ -57,44 +59,64 @@ func (s *stage) visible(ctx context.Context, id int) error {
 	}
 }
 
-// measureBaseline registers a table that has rows.
+// measureBaseline registers a table that has rows, in a few scopes and in many.
 func measureBaseline(ctx context.Context, b *bench) error {
 	const rows = 200_000
-	var registered, active series
-	for range b.runs {
-		s, err := newStage(ctx)
-		if err != nil {
-			return err
+	for _, scopes := range []int{100, 5000} {
+		var registered, active, used series
+		for range b.runs {
+			t, err := baselineRun(ctx, rows, scopes)
+			if err != nil {
+				return err
+			}
+			registered, active, used = append(registered, rows/t.registered), append(active, rows/t.active), append(used, t.used*1e6/rows)
 		}
-		err = func() error {
-			defer s.close()
-			if err := s.table(ctx, "first", true); err != nil { // the slot exists
-				return err
-			}
-			if err := s.table(ctx, "item", false); err != nil {
-				return err
-			}
-			if err := s.fill(ctx, "item", 1, rows, 100); err != nil {
-				return err
-			}
-			start := time.Now()
-			if err := s.register(ctx, "item"); err != nil {
-				return err
-			}
-			registered = append(registered, rows/time.Since(start).Seconds())
-			if err := s.activated(ctx); err != nil {
-				return err
-			}
-			active = append(active, rows/time.Since(start).Seconds())
-			return nil
-		}()
-		if err != nil {
-			return err
-		}
+		name := fmt.Sprintf("baseline in %d scopes: ", scopes)
+		b.figure(name+"registering transaction", "rows/s", registered, 0, 0)
+		b.figure(name+"until active", "rows/s", active, 0, 0)
+		b.figure(name+"apply backend", "µs/row", used, 0, 0)
 	}
-	b.figure("baseline: registering transaction", "rows/s", registered, 0, 0)
-	b.figure("baseline: until active", "rows/s", active, 0, 0)
 	return nil
+}
+
+// baselineTimes are seconds; used is processor time of the apply backend.
+type baselineTimes struct{ registered, active, used float64 }
+
+func baselineRun(ctx context.Context, rows, scopes int) (t baselineTimes, err error) {
+	s, err := newStage(ctx)
+	if err != nil {
+		return t, err
+	}
+	defer s.close()
+	if err := s.table(ctx, "first", true); err != nil { // the slot exists
+		return t, err
+	}
+	if err := s.table(ctx, "item", false); err != nil {
+		return t, err
+	}
+	if err := s.fill(ctx, "item", 1, rows, scopes); err != nil {
+		return t, err
+	}
+	before, err := s.capture(ctx)
+	if err != nil {
+		return t, err
+	}
+	used := cpu(before.apply)
+	start := time.Now()
+	if err := s.register(ctx, "item"); err != nil {
+		return t, err
+	}
+	t.registered = time.Since(start).Seconds()
+	if err := s.activated(ctx); err != nil {
+		return t, err
+	}
+	t.active = time.Since(start).Seconds()
+	after, err := s.capture(ctx)
+	if err == nil && after.apply != before.apply {
+		err = errors.New("the worker did not keep its connection")
+	}
+	t.used = cpu(after.apply) - used
+	return t, err
 }
 
 // measureMillion sends one transaction of a million rows through a running worker.
