@@ -92,4 +92,28 @@ func TestRebuildPagesSurviveAnImmediateRestart(t *testing.T) {
 	if len(before) != 3 || fmt.Sprint(before) != fmt.Sprint(after) {
 		t.Errorf("%d pages before, %d after the restart, or they differ", len(before), len(after))
 	}
+
+	// The final cursor goes on where the rebuild ended, though nothing was written since, and after a compaction too.
+	var last struct {
+		Cursor string `json:"final_scope_cursor"`
+	}
+	if err := json.Unmarshal([]byte(before[2]), &last); err != nil {
+		t.Fatal(err)
+	}
+	pull := map[string]any{"client_id": "ann-1", "client_generation": 1, "schema": request["schema"], "scope_set_version": 1, "limit": 10,
+		"scopes": map[string]any{"user:ann": map[string]any{"cursor": last.Cursor}}}
+	for range 2 {
+		var page struct {
+			Changes, Rebuild []any
+			HasMore          bool `json:"has_more"`
+		}
+		pgtest.Poll(t, settle, "a page", func() bool {
+			status, body = ask(t, a.Cluster, "pull", "ann", pull)
+			return status != 503
+		})
+		if err := json.Unmarshal([]byte(body), &page); err != nil || status != 200 || len(page.Changes)+len(page.Rebuild) > 0 || page.HasMore {
+			t.Errorf("pull: %d %s", status, body)
+		}
+		mustExec(t, a.Cluster, "SELECT synchro.synchro_compact()")
+	}
 }
