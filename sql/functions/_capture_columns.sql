@@ -1,7 +1,7 @@
 CREATE FUNCTION synchro._capture_columns(p_relation oid, p_columns name[]) RETURNS int LANGUAGE plpgsql
 SET search_path = pg_catalog, synchro, pg_temp AS $fn$
 -- Introduces the relation and the named columns: issues their ids once and gives the projection table a column for each.
--- Returns rel_no. Errors: unsupported_type; 55P03. Locks: the projection table, if a column is added.
+-- Returns rel_no. Errors: unsupported_type; 0A000 for a captured column that was renamed or retyped; 55P03. Locks: the projection table, if a column is added.
 DECLARE
   v_rel_no int;
   v_col    record;
@@ -25,6 +25,15 @@ BEGIN
     EXECUTE format('REVOKE ALL ON synchro_data.r_%s FROM PUBLIC', v_rel_no);
     EXECUTE format('REVOKE ALL ON TYPE synchro_data.r_%s FROM PUBLIC', v_rel_no);
     EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON synchro_data.r_%s TO synchro_worker', v_rel_no);
+  END IF;
+  -- What was captured once keeps its meaning: views and manifests refer to it.
+  SELECT a.attname INTO v_col FROM pg_attribute a JOIN synchro.captured_column c
+      ON c.rel_no = v_rel_no AND (c.attnum = a.attnum OR c.column_name = a.attname)
+   WHERE a.attrelid = p_relation AND a.attnum > 0 AND NOT a.attisdropped AND a.attname = ANY (p_columns)
+     AND (c.attnum, c.column_name, c.source_type, c.generated) IS DISTINCT FROM (a.attnum, a.attname, a.atttypid, a.attgenerated = 's') LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION USING ERRCODE = '0A000', MESSAGE = format('column %I was captured before under another name, type or place', v_col.attname),
+      HINT = 'put the values into a new column with a name of its own, or into a new table, and register that';
   END IF;
   INSERT INTO synchro.captured_column (rel_no, attnum, column_name, source_type, storage_type, generated)
   SELECT v_rel_no, a.attnum, a.attname, a.atttypid, synchro._storage_type(a.atttypid), a.attgenerated = 's'

@@ -81,3 +81,38 @@ func TestBlindSpotNeedsARegistration(t *testing.T) {
 	c.poll("end of the recovery", "SELECT count(*) FROM synchro.quarantine WHERE resolved_at IS NULL", "0")
 	c.equal()
 }
+
+// A function that fails for a row blocks; another function for the table, registered while blocked, ends that. A rule of another table that
+// reads the first one is evaluated anew with it.
+func TestAnotherFunctionRecoversAnEvaluation(t *testing.T) {
+	t.Parallel()
+	c := newCore(t, pgtest.Config{})
+	c.register()
+	c.exec(`CREATE TABLE app.child (id bigint PRIMARY KEY, item bigint NOT NULL); GRANT SELECT ON app.child TO synchro_owner, synchro_worker;
+		SELECT synchro.synchro_prepare_projection_view('app.child', 'child', '{id,item}');
+		CREATE FUNCTION app.child_scopes(p_row_key bigint) RETURNS SETOF text LANGUAGE sql STABLE SET search_path = pg_catalog, synchro BEGIN ATOMIC
+		  SELECT 'user:' || i.owner FROM synchro_projection.child c JOIN synchro_projection.item i ON i.id = c.item WHERE c.id = p_row_key AND i.owner IS NOT NULL; END;
+		REVOKE EXECUTE ON FUNCTION app.child_scopes(bigint) FROM PUBLIC; GRANT EXECUTE ON FUNCTION app.child_scopes(bigint) TO synchro_worker`)
+	table := c.value("SELECT synchro.synchro_table_id('app.child')")
+	c.exec(`CREATE FUNCTION app.item_impact(p_old_row jsonb, p_new_row jsonb) RETURNS SETOF synchro.synchro_row_ref LANGUAGE sql STABLE SET search_path = pg_catalog, synchro BEGIN ATOMIC
+		  SELECT ROW('` + table + `', 'int64', c.id::text)::synchro.synchro_row_ref FROM synchro_projection.child c
+		   WHERE c.item IN ((p_old_row->>'id')::bigint, (p_new_row->>'id')::bigint); END;
+		REVOKE EXECUTE ON FUNCTION app.item_impact(jsonb, jsonb) FROM PUBLIC; GRANT EXECUTE ON FUNCTION app.item_impact(jsonb, jsonb) TO synchro_worker`)
+	c.exec(`BEGIN; SELECT synchro.synchro_register_table('app.child', 'app.child_scopes', p_push_policy => 'read_only');
+		SELECT synchro.synchro_register_membership_dependency('app.item', 'app.child', 'app.item_impact', '{id,owner}'); COMMIT`)
+	c.start()
+	c.streaming()
+	c.exec("INSERT INTO app.item (id, owner) VALUES (1, 'u1'), (2, 'u2'); INSERT INTO app.child VALUES (11, 1), (12, 2)")
+	c.equal()
+	c.exec("UPDATE app.item SET owner = repeat('x', 300) WHERE id = 1")
+	c.blockedBy("scope_evaluation_failed")
+	c.exec("UPDATE app.item SET owner = 'u3' WHERE id = 1; INSERT INTO app.child VALUES (13, 1); DELETE FROM app.child WHERE id = 12; UPDATE app.item SET owner = 'u4' WHERE id = 2")
+	c.register()
+	c.poll("end of the recovery", "SELECT count(*) FROM synchro.quarantine WHERE resolved_at IS NULL", "0")
+	c.exec("INSERT INTO app.child VALUES (14, 2)")
+	c.equal()
+	c.same("entries of the dependent table", `SELECT s.scope_id COLLATE "C", e.key FROM synchro.scope_entry e JOIN synchro.scope s USING (scope_no) JOIN synchro.relation l USING (rel_no)
+		WHERE l.physical_relation = 'child' AND e.state = 'l'`,
+		`SELECT 'user:' || i.owner COLLATE "C", synchro._key_bytes('int64', c.id::text) FROM app.child c JOIN app.item i ON i.id = c.item`)
+	c.want("SELECT count(*) FROM synchro.quarantine WHERE resolution = 'reconfigured'", "1")
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"synchro/internal/pgtest"
 )
@@ -125,4 +126,42 @@ func TestOtherDeletionColumn(t *testing.T) {
 		t.Errorf("another deletion column is %s", got)
 	}
 	c.want("SELECT count(*) FROM synchro.scope WHERE membership_generation = 2", "3")
+}
+
+// A column that was captured keeps its meaning: renamed or retyped it is refused, and nothing has changed.
+func TestRenamedColumnsAreNotRegisteredAgain(t *testing.T) {
+	t.Parallel()
+	c := streamingCore(t, pgtest.Config{})
+	c.exec("INSERT INTO app.item (id, owner) VALUES (1, 'u1')")
+	c.equal()
+	for _, sql := range []string{"ALTER TABLE app.item RENAME big TO large", "ALTER TABLE app.item ALTER big TYPE varchar"} {
+		_, err := c.db.Exec(t.Context(), "BEGIN; SELECT synchro.synchro_unregister_table('app.item'); "+sql+"; "+itemRegistration+"; COMMIT")
+		if sqlStateOf(err) != "0A000" {
+			t.Errorf("%s: %v", sql, err)
+		}
+		c.exec("ROLLBACK")
+	}
+	c.equal()
+	c.want("SELECT count(*) FROM synchro.quarantine", "0")
+}
+
+// A registration waits a second for a writer, and no longer: others queue behind it. Then it can be tried again.
+func TestRegistrationDoesNotQueueWriters(t *testing.T) {
+	t.Parallel()
+	c := streamingCore(t, pgtest.Config{})
+	other := c.Connect(t, "", "")
+	if _, err := other.Exec(t.Context(), "BEGIN; INSERT INTO app.item (id, owner) VALUES (1, 'u1')"); err != nil {
+		t.Fatal(err)
+	}
+	c.exec("SET deadlock_timeout = '10s'")
+	start := time.Now()
+	_, err := c.db.Exec(t.Context(), reregister("p_exclude_columns => '{big}'"))
+	if sqlStateOf(err) != "55P03" || time.Since(start) > 10*time.Second {
+		t.Errorf("after %s: %v", time.Since(start), err)
+	}
+	if _, err := other.Exec(t.Context(), "COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	c.exec(reregister("p_exclude_columns => '{big}'"))
+	c.equal()
 }
