@@ -126,7 +126,7 @@ func TestActivationsKeepTheirPlace(t *testing.T) {
 	c.exec("SELECT synchro.synchro_register_table('app.item', 'app.item_scopes', 'multi_scope', p_push_policy => 'read_only', p_deleted_at_col => 'deleted_at', p_max_scope_fanout => 3)")
 	c.exec("UPDATE app.item SET owner = 'u3' WHERE id = 1")
 	c.equal()
-	c.want("SELECT registry_generation FROM synchro.progress", "5")
+	c.poll("the changed rule", "SELECT registry_generation FROM synchro.progress", "5")
 }
 
 // Generations that were registered while the core was down activate in turn.
@@ -142,7 +142,7 @@ func TestActivationsAfterAPause(t *testing.T) {
 	c.exec("INSERT INTO app.item (id, owner) VALUES (2, 'u1')")
 	c.start()
 	c.equal()
-	c.want("SELECT registry_generation FROM synchro.progress", "3")
+	c.poll("the changed rule", "SELECT registry_generation FROM synchro.progress", "3")
 }
 
 // Idle, the core writes its heartbeat and nothing else, and the slot keeps moving.
