@@ -171,6 +171,9 @@ func (w *world) rebuild(d *device, scope string, limit int64, f fate, after time
 				w.fail("%s: a repeated page of a rebuild differs", d)
 			}
 			page = r.body
+			p, err := protocol.DecodeRebuildResponse(r.body)
+			w.must(err)
+			s.served = s.served || !p.HasMore
 		case r.code() == "rebuild_restart_required" && len(s.asked) > 0 && s.void(d):
 			w.count("rebuild void")
 		case r.status == http.StatusBadRequest && !slices.Contains(d.scopes, scope):
@@ -179,6 +182,7 @@ func (w *world) rebuild(d *device, scope string, limit int64, f fate, after time
 			w.fail("%s: rebuild of %s: %d %s", d, scope, r.status, r.body)
 		}
 	}
+	s.served = s.served || f == cut
 	if arrived == nil || arrived.status == http.StatusServiceUnavailable {
 		return
 	}

@@ -365,6 +365,8 @@ type session struct {
 	asked      [][]byte
 	answered   [][]byte
 	removed    bool // the scope was taken away since
+	served     bool // its last page may have been answered: the server waits for it no longer
+	lost       bool // and what its cursor needs may be gone
 }
 
 // void tells whether the server may refuse to go on.
@@ -391,7 +393,7 @@ func (d *device) takeRecords(s *session, body []byte) (done bool) {
 		return false
 	}
 	was := d.memory.scopes[s.scope]
-	d.memory.scopes[s.scope] = &replica{cursor: &p.FinalCursor, complete: true, rows: s.rows, behind: was != nil && was.complete}
+	d.memory.scopes[s.scope] = &replica{cursor: &p.FinalCursor, complete: true, rows: s.rows, behind: was != nil && was.complete, lost: s.lost}
 	if d.digest(s.scope) != p.Checksum {
 		w.fail("%s: the digest of the snapshot of %s is another", d, s.scope)
 	}

@@ -445,6 +445,9 @@ func (w *world) compact(t *rapid.T, _ *device) {
 		for _, s := range d.memory.scopes {
 			s.lost = s.lost || s.behind
 		}
+		for _, s := range d.sessions {
+			s.lost = s.lost || s.served
+		}
 	}
 }
 
