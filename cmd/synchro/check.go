@@ -77,6 +77,9 @@ func (c *checkCommand) credential() (func(context.Context) (string, error), erro
 	return nil, errors.New("the server's secret is needed (--jwt-secret, SYNCHRO_JWT_SECRET), or a token (--token, SYNCHRO_TOKEN)")
 }
 
+// followWait is how long the server may hold a pull that brings nothing.
+const followWait = 30 * time.Second
+
 // follow pulls until the time is over and reports each page that brought something.
 func (c *checkCommand) follow(ctx context.Context, session *client.Session) error {
 	fmt.Printf("following for %s …\n", c.Follow)
@@ -91,7 +94,7 @@ func (c *checkCommand) follow(ctx context.Context, session *client.Session) erro
 			return nil
 		case <-tick.C:
 		}
-		pulled, err := session.Pull(ctx, 0)
+		pulled, err := session.Pull(ctx, followWait)
 		if err == nil && len(session.Pending()) > 0 {
 			err = session.Sync(ctx)
 		}
