@@ -30,20 +30,25 @@ may_fire(const Trigger *trigger, const Bitmapset *updated)
 	return trigger->tgnattr == 0;
 }
 
-/* The trigger descriptor is the executor's own copy. */
+/* The trigger descriptor is the executor's own copy. Tables without our guard are left alone. */
 static void
 skip_triggers(ResultRelInfo *info, EState *estate)
 {
 	TriggerDesc *triggers = info->ri_TrigDesc;
 	Bitmapset  *updated;
+	bool		guarded = false;
 
 	if (triggers == NULL || !triggers->trig_update_before_row)
 		return;
 	updated = ExecGetAllUpdatedCols(info, estate);
 	for (int i = 0; i < triggers->numtriggers; i++)
+	{
 		if (may_fire(&triggers->triggers[i], updated))
 			return;
-	triggers->trig_update_before_row = false;
+		guarded = guarded || strcmp(triggers->triggers[i].tgname, KEY_GUARD_TRIGGER) == 0;
+	}
+	if (guarded)
+		triggers->trig_update_before_row = false;
 }
 
 static void

@@ -31,3 +31,12 @@ UPDATE fences.t SET s = 'y' WHERE id = 1;
 CREATE TRIGGER on_all BEFORE UPDATE ON fences.t FOR EACH ROW EXECUTE FUNCTION fences.say();
 UPDATE fences.t SET n = 2 WHERE id = 1;
 SELECT id, n, s FROM fences.t WHERE id < 4 OR id > 1000 ORDER BY id;
+
+-- A table that is not ours locks its rows as it always did.
+CREATE TABLE fences.other (id int PRIMARY KEY, n int);
+INSERT INTO fences.other SELECT i, 0 FROM generate_series(1, 1000) i;
+CREATE TRIGGER on_id BEFORE UPDATE OF id ON fences.other FOR EACH ROW EXECUTE FUNCTION fences.say();
+DROP TRIGGER on_id ON fences.other;
+SELECT fences.wal('UPDATE fences.other SET n = n + 1') AS bare \gset
+CREATE TRIGGER on_id BEFORE UPDATE OF id ON fences.other FOR EACH ROW EXECUTE FUNCTION fences.say();
+SELECT fences.wal('UPDATE fences.other SET n = n + 1') - :bare > 40 AS lock_records;
