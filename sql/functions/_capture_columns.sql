@@ -13,6 +13,7 @@ BEGIN
     PERFORM synchro._refuse('unsupported_type', format('column %I is generated and not stored', v_col.attname),
                             'exclude the column, or make it STORED');
   END IF;
+  PERFORM synchro._renew_relation(p_relation);
   SELECT l.rel_no INTO v_rel_no FROM synchro.relation l WHERE l.relation_oid = p_relation;
   IF v_rel_no IS NULL THEN
     INSERT INTO synchro.relation (physical_schema, physical_relation, relation_oid)
@@ -33,7 +34,7 @@ BEGIN
      AND (c.attnum, c.column_name, c.source_type, c.generated) IS DISTINCT FROM (a.attnum, a.attname, a.atttypid, a.attgenerated = 's') LIMIT 1;
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = '0A000', MESSAGE = format('column %I was captured before under another name, type or place', v_col.attname),
-      HINT = 'put the values into a new column with a name of its own, or into a new table, and register that';
+      HINT = 'unregister the table, and register it once that is active: it becomes another table for clients. Or use a new column with a name of its own';
   END IF;
   INSERT INTO synchro.captured_column (rel_no, attnum, column_name, source_type, storage_type, generated)
   SELECT v_rel_no, a.attnum, a.attname, a.atttypid, synchro._storage_type(a.atttypid), a.attgenerated = 's'

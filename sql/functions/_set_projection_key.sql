@@ -11,7 +11,7 @@ BEGIN
     EXECUTE format('ALTER TABLE synchro_data.r_%s ADD PRIMARY KEY (c%s)', p_rel_no, p_key_attnum);
   ELSIF v_key <> p_key_attnum THEN
     RAISE EXCEPTION USING ERRCODE = '0A000', MESSAGE = 'the table was registered with another key before',
-      HINT = 'another key means another table: create one, or make the former key the primary key again';
+      HINT = 'unregister the table, and register it once that is active: it becomes another table for clients';
   END IF;
 END
 $fn$;

@@ -21,6 +21,7 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'a projection view needs at least one column',
       HINT = 'name every column that functions may need';
   END IF;
+  PERFORM synchro._renew_relation(v_oid);
   SELECT l.relation_oid, l.view_name, l.view_columns, l.rel_no INTO v_old FROM synchro.relation l
    WHERE (l.relation_oid = v_oid AND l.view_name IS NOT NULL) OR l.view_name = p_view_name
    ORDER BY l.relation_oid = v_oid DESC LIMIT 1;

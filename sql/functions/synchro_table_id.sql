@@ -6,9 +6,10 @@ DECLARE
   v_oid oid := synchro._resolve_relation(p_table_name);
   v_id  uuid;
 BEGIN
-  SELECT l.table_id INTO v_id FROM synchro.relation l WHERE l.relation_oid = v_oid;
+  SELECT l.table_id INTO v_id FROM synchro.relation l WHERE l.relation_oid = v_oid AND synchro._is_held(l.rel_no);
   IF v_id IS NULL THEN
     PERFORM synchro._registration_lock();
+    PERFORM synchro._renew_relation(v_oid);
     v_id := synchro._issue_table_id(synchro._capture_columns(v_oid, '{}'));
   END IF;
   RETURN v_id::text;

@@ -6,7 +6,7 @@ CREATE TABLE synchro.relation (
   table_id          uuid UNIQUE,            -- NULL until it is asked for or synced: a capture dependency has none
   physical_schema   name NOT NULL,
   physical_relation name NOT NULL,
-  relation_oid      oid  NOT NULL UNIQUE,
+  relation_oid      oid  UNIQUE,              -- NULL: the relation became another one (_renew_relation)
   view_name         name UNIQUE,            -- in synchro_projection; NULL until prepared
   view_columns      name[]
 );
