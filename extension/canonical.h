@@ -33,6 +33,7 @@ typedef enum SynType
 } SynType;
 
 #define SYN_HASH_LEN 32
+#define SYN_KEY_MAX 2048		/* octets of a key's text; _check_representable knows it too */
 
 /* One portable value. Text members point to the Datum, to the current memory context, or into buf. */
 typedef struct SynValue

@@ -204,7 +204,9 @@ synchro_fence(PG_FUNCTION_ARGS)
 	if (isnull)
 		elog(ERROR, "key of a registered table is null");
 	key = OutputFunctionCall(&fence->key_output, key_value);
-	if (op != 'I')
+	if (op == 'I')
+		fence_check_key(td->tg_relation, fence->key, key);
+	else
 		check_key(fence, td, key);
 	if (new_tuple)
 	{

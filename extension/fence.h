@@ -80,6 +80,7 @@ typedef struct Fence
 extern Fence *fence_prepare(Relation rel, const Trigger *trigger, MemoryContext context);
 
 /* fence_check.c */
+extern void fence_check_key(Relation rel, AttrNumber attno, const char *key);
 extern void fence_check_row(const Fence *fence, Relation rel, TupleTableSlot *new_slot, TupleTableSlot *old_slot, HeapTuple new_tuple);
 
 /* fence_rows.c */

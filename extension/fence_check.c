@@ -56,6 +56,18 @@ check_size(Relation rel, TupleTableSlot *slot, HeapTuple tuple)
 				 errtable(rel)));
 }
 
+/* The indexes of the extension have the key beside other columns, and its text may be longer than its value: both leave less room than the table's own. */
+void
+fence_check_key(Relation rel, AttrNumber attno, const char *key)
+{
+	if (strlen(key) > SYN_KEY_MAX)
+		ereport(ERROR,
+				(errcode(SYNCHRO_ERR_ROW_TOO_LARGE),
+				 errmsg("the key is too long for registered table %s", RelationGetRelationName(rel)),
+				 errdetail("The text of a key may have %d octets.", SYN_KEY_MAX),
+				 errtablecol(rel, attno)));
+}
+
 /* old_slot is NULL for an insert. A value that an update left alone was checked when it was written. */
 void
 fence_check_row(const Fence *fence, Relation rel, TupleTableSlot *new_slot, TupleTableSlot *old_slot, HeapTuple new_tuple)

@@ -222,3 +222,46 @@ func TestValuesWithoutPortableFormAreRefusedAtTheWriter(t *testing.T) {
 		t.Errorf("%v", row)
 	}
 }
+
+// Random text, which no index compresses.
+const longKey = `(SELECT string_agg(md5(n::text || 'k'), '') FROM generate_series(1, 100) n)`
+
+// A key that the table's own index takes, but those of the extension do not, must not stop capture: it is refused where it is written, and
+// where it was there before, the table is refused.
+func TestLongKeysAreRefused(t *testing.T) {
+	t.Parallel()
+	a := startApp(t, pgtest.Config{})
+	a.exec(`CREATE TABLE app.v (id text PRIMARY KEY);
+		GRANT SELECT ON app.v TO synchro_owner, synchro_worker;
+		CREATE FUNCTION app.v_scopes(p_row_key text) RETURNS SETOF text LANGUAGE sql STABLE SET search_path = pg_catalog, synchro BEGIN ATOMIC SELECT 'user:ada'; END`)
+	a.exec(`REVOKE EXECUTE ON FUNCTION app.v_scopes(text) FROM PUBLIC; GRANT EXECUTE ON FUNCTION app.v_scopes(text) TO synchro_worker`)
+	register := `SELECT synchro.synchro_register_table('app.v', 'app.v_scopes', p_push_policy => 'read_only')`
+	insert := func(octets int) error {
+		_, err := a.db.Exec(context.Background(), fmt.Sprintf("INSERT INTO app.v SELECT left(k, %d) FROM (SELECT %s) l (k)", octets, longKey))
+		return err
+	}
+	if err := insert(2690); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.db.Exec(context.Background(), register); sqlStateOf(err) != "SY115" {
+		t.Errorf("registered in spite of a long key: %v", err)
+	}
+	a.exec("DELETE FROM app.v")
+	a.exec(register)
+	for _, octets := range []int{2049, 2690} {
+		if err := insert(octets); sqlStateOf(err) != "54000" {
+			t.Errorf("key of %d octets: %v", octets, err)
+		}
+	}
+	if err := insert(2048); err != nil {
+		t.Fatal(err)
+	}
+	a.materialized()
+	d := a.synced("ada", "ada-1")
+	rows := wireRows(t, d, "v", a.post("ada", "rebuild", rebuildBody(t, d, "user:ada", uuid.NewString(), nil, 10)).page(t).Records)
+	if len(rows) != 1 {
+		t.Errorf("%d rows", len(rows))
+	}
+	a.exec("DELETE FROM app.v")
+	a.materialized()
+}
