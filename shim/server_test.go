@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -187,6 +188,38 @@ func TestCredential(t *testing.T) {
 				t.Errorf("the log shows a credential: %s", log)
 			}
 		})
+	}
+}
+
+// What is signed is exact: no two subjects are one user, and every claim is one that the database can hold.
+func TestClaimsAreExact(t *testing.T) {
+	expires := fmt.Sprint(time.Now().Add(time.Hour).Unix())
+	for payload, status := range map[string]int{
+		`{"sub":"alice","exp":EXP,"x":{"y":[1e300,"é"]}}`: 200,
+		`{"sub":"\ud800","exp":EXP}`:                      401,
+		`{"sub":"al\udfffice","exp":EXP}`:                 401,
+		"{\"sub\":\"\xff\",\"exp\":EXP}":                  401,
+		`{"sub":"\ufdd0","exp":EXP}`:                      401,
+		`{"sub":"bob","sub":"alice","exp":EXP}`:           401,
+		`{"sub":"bob","s\u0075b":"alice","exp":EXP}`:      401,
+		`{"sub":"alice","exp":EXP,"x":"a\u0000"}`:         401,
+		`{"sub":"alice","exp":EXP,"x":1e999999}`:          401,
+		`{"sub":"alice","exp":EXP,"x":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`: 401,
+	} {
+		signing := jwt.New(jwt.SigningMethodHS256)
+		header, _ := json.Marshal(signing.Header)
+		text := signing.EncodeSegment(header) + "." + signing.EncodeSegment([]byte(strings.Replace(payload, "EXP", expires, 1)))
+		signature, err := jwt.SigningMethodHS256.Sign(text, []byte(testSecret))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, h, _ := testServer(t, answers(200, "{}"))
+		w := post(t, h, pullBody, func(r *http.Request) {
+			r.Header.Set("Authorization", "Bearer "+text+"."+signing.EncodeSegment(signature))
+		})
+		if w.Code != status {
+			t.Errorf("%.60q: status %d, want %d", payload, w.Code, status)
+		}
 	}
 }
 
