@@ -147,6 +147,8 @@ extern const SynRelation *syn_relation(int rel_no, int64 schema_version);
 /* Fields in order and the identity prefix, once the members are filled in. */
 extern void syn_relation_finish(SynRelation *rel);
 
+extern char *syn_projection_key_type(int rel_no, const SynField *key);
+
 /*
  * Values of a row, in the order of the relation's fields, good until the next row. *cached (NULL at first) is the caller's memory of
  * which column is which field, in a context under parent.

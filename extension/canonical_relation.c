@@ -215,3 +215,22 @@ syn_relation(int rel_no, int64 schema_version)
 		entry = load_relation(&key);
 	return &entry->rel;
 }
+
+/* SQL type of the key's column in the projection, for a cast: "character" would mean character(1) there. */
+char *
+syn_projection_key_type(int rel_no, const SynField *key)
+{
+	char		name[32];
+	Oid			relid;
+	Oid			typid;
+
+	snprintf(name, sizeof(name), "r_%d", rel_no);
+	relid = get_relname_relid(name, get_namespace_oid("synchro_data", false));
+	snprintf(name, sizeof(name), "c%d", key->attnum);
+	typid = OidIsValid(relid) ? get_atttype(relid, get_attnum(relid, name)) : InvalidOid;
+	if (!OidIsValid(typid))
+		ereport(ERROR,
+				(errcode(SYNCHRO_ERR_SYNC_INTEGRITY_FAILURE),
+				 errmsg("projection of relation %d is missing", rel_no)));
+	return format_type_extended(typid, -1, FORMAT_TYPE_TYPEMOD_GIVEN | FORMAT_TYPE_FORCE_QUALIFY);
+}

@@ -208,22 +208,11 @@ static char *
 entry_query_for(const Part *part)
 {
 	const SynField *field = &part->rel->fields[part->rel->key];
-	char		name[32];
-	Oid			relid;
-	Oid			typid;
 
 	if (part->stale == 0)
 		return pstrdup(entry_query);
 
-	snprintf(name, sizeof(name), "r_%d", part->rel_no);
-	relid = get_relname_relid(name, get_namespace_oid("synchro_data", false));
-	snprintf(name, sizeof(name), "c%d", field->attnum);
-	typid = OidIsValid(relid) ? get_atttype(relid, get_attnum(relid, name)) : InvalidOid;
-	if (!OidIsValid(typid))
-		ereport(ERROR,
-				(errcode(SYNCHRO_ERR_SYNC_INTEGRITY_FAILURE),
-				 errmsg("projection of relation %d is missing", part->rel_no)));
-	return psprintf(stale_query, part->rel_no, field->attnum, syn_type_name(field->type), format_type_be_qualified(typid));
+	return psprintf(stale_query, part->rel_no, field->attnum, syn_type_name(field->type), syn_projection_key_type(part->rel_no, field));
 }
 
 static void

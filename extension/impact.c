@@ -2,13 +2,14 @@
  * impact.c
  *		Evaluation of a dependency's impact function: the target's rows that a changed row of the source affects.
  *
- * Results are keys as fences write them. Another spelling of a key would be another identity, and is refused.
+ * Results are keys as fences write them. Another spelling of a key would be another identity, and is refused, but for casts to text.
  */
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
 
 #include "compat.h"
@@ -52,17 +53,24 @@ canonical_key(const Rule *rule, const char *key)
 	return result;
 }
 
-/* char(n) is padded with blanks, which a cast to text takes away: either form means the key. */
 static int
-significant_length(const Rule *rule, const char *key)
+significant_length(const char *key)
 {
 	int			len = strlen(key);
 
-	while (rule->key_type == BPCHAROID && len > 0 && key[len - 1] == ' ')
+	while (len > 0 && key[len - 1] == ' ')
 		len--;
 	return len;
 }
 
+/* A cast to text is another form of two types, and means the same key: char(n) without its padding, inet with the mask of a host. */
+static bool
+is_text_cast(const Rule *rule, const char *key, const char *given)
+{
+	if (rule->key_type == INETOID)
+		return strcmp(given, TextDatumGetCString(DirectFunctionCall1(network_show, DirectFunctionCall1(inet_in, CStringGetDatum(key))))) == 0;
+	return rule->key_type == BPCHAROID && significant_length(key) == significant_length(given) && strncmp(key, given, significant_length(key)) == 0;
+}
 static void
 add_key(Evaluation *ev, Datum pk_value)
 {
@@ -80,7 +88,7 @@ add_key(Evaluation *ev, Datum pk_value)
 	}
 	given = TextDatumGetCString(pk_value);
 	key = canonical_key(rule, given);
-	if (significant_length(rule, key) != significant_length(rule, given) || strncmp(key, given, significant_length(rule, key)) != 0)
+	if (strcmp(key, given) != 0 && !is_text_cast(rule, key, given))
 		syn_evaluation_failed(SYNCHRO_ERR_EVALUATION_FAILED, "a pk_value is not in canonical form");
 	text_set_add(&ev->texts, key, strlen(key));
 	pfree(key);

@@ -154,19 +154,8 @@ static char *
 row_query_for(const SynRelation *rel, int rel_no)
 {
 	const SynField *key = &rel->fields[rel->key];
-	char		name[32];
-	Oid			relid;
-	Oid			typid;
 
-	snprintf(name, sizeof(name), "r_%d", rel_no);
-	relid = get_relname_relid(name, get_namespace_oid("synchro_data", false));
-	snprintf(name, sizeof(name), "c%d", key->attnum);
-	typid = OidIsValid(relid) ? get_atttype(relid, get_attnum(relid, name)) : InvalidOid;
-	if (!OidIsValid(typid))
-		ereport(ERROR,
-				(errcode(SYNCHRO_ERR_SYNC_INTEGRITY_FAILURE),
-				 errmsg("projection of relation %d is missing", rel_no)));
-	return psprintf(row_query, rel_no, key->attnum, syn_type_name(key->type), format_type_be_qualified(typid));
+	return psprintf(row_query, rel_no, key->attnum, syn_type_name(key->type), syn_projection_key_type(rel_no, key));
 }
 
 static SPIPlanPtr

@@ -9,7 +9,8 @@ import (
 	"synchro/worker"
 )
 
-// Rows of every type of key are captured, impacted by others and removed: their texts in fences, functions and projections are one.
+// Rows of every type of key are captured, impacted by others and removed: their texts in fences, functions and projections are one, and
+// what a cast to text makes of them is understood.
 func TestKeysOfEveryTypeAreImpacted(t *testing.T) {
 	t.Parallel()
 	c := newCore(t, pgtest.Config{})
@@ -50,7 +51,8 @@ func TestKeysOfEveryTypeAreImpacted(t *testing.T) {
 		c.exec(fmt.Sprintf(`CREATE FUNCTION kt.i%d(p_old_row jsonb, p_new_row jsonb) RETURNS SETOF synchro.synchro_row_ref
 		  LANGUAGE sql STABLE SET search_path = pg_catalog, synchro
 		BEGIN ATOMIC
-		  SELECT '%s'::text, '%s'::text, r->>'k' FROM (VALUES (p_old_row), (p_new_row)) v(r) WHERE r->>'tbl' = 't%[1]d';
+		  SELECT '%s'::text, '%s'::text, r->>'k' FROM (VALUES (p_old_row), (p_new_row)) v(r) WHERE r->>'tbl' = 't%[1]d'
+		  UNION ALL SELECT '%[2]s', '%[3]s', t.k::text FROM synchro_projection.kt_t%[1]d t WHERE t.n IN ((p_old_row->>'n')::int, (p_new_row->>'n')::int);
 		END`, i, c.value(fmt.Sprintf("SELECT synchro.synchro_table_id('kt.t%d')", i)), k.pk))
 	}
 	c.exec(`DO $$ DECLARE f regprocedure; BEGIN
@@ -94,6 +96,16 @@ func TestKeysOfEveryTypeAreImpacted(t *testing.T) {
 	check("dependencies changed", "VALUES ('ax', $1), ('bx', $2)")
 	each("UPDATE kt.t%d SET n = n")
 	check("rows changed", "VALUES ('ax', $1), ('bx', $2)")
+	// Rebuilds and digests find every row by its key.
+	c.want("SELECT count(*) FROM synchro.scope_entry WHERE state = 'l'", fmt.Sprint(2*len(types)))
+	c.exec("BEGIN")
+	c.want(`SELECT sum(n) FROM (SELECT synchro._stage_rows(-1000 * s.scope_no - k.rel_no, 0, s.scope_no, k.rel_no, k.schema_version) AS n
+		FROM synchro.scope s, synchro.synced_relation k JOIN synchro.progress p USING (schema_version)) r`, fmt.Sprint(2*len(types)))
+	digests := `SELECT string_agg(d.digest, ',' ORDER BY s.scope_id) FROM synchro.scope s, synchro.progress p, synchro._scope_digest(s.scope_no, p.schema_version, s.scope_id) d`
+	current := c.value(digests)
+	c.exec("UPDATE synchro.scope_entry SET digest_schema = 0 WHERE state = 'l'")
+	c.want(digests, current)
+	c.exec("ROLLBACK")
 	each("DELETE FROM kt.t%d")
 	c.materialized()
 	c.want("SELECT count(*) FROM synchro.scope_entry WHERE state <> 'x'", "0")
