@@ -2,7 +2,6 @@ package protocol
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 
@@ -28,7 +27,7 @@ var (
 	errUUID     = errors.New("not a lower case, hyphenated, non-nil UUID")
 )
 
-// ReadBody reads a whole request body of at most limit octets.
+// ReadBody reads a whole request body of at most limit octets. One that did not arrive says nothing about the request: it may be sent again.
 func ReadBody(r io.Reader, limit int64) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(r, limit+1))
 	var tooLarge *http.MaxBytesError
@@ -36,7 +35,9 @@ func ReadBody(r io.Reader, limit int64) ([]byte, error) {
 	case errors.As(err, &tooLarge) || int64(len(body)) > limit:
 		return nil, invalidRequest(ErrTooLarge)
 	case err != nil:
-		return nil, invalidRequest(fmt.Errorf("body could not be read: %w", err))
+		e := NewError(ErrTemporaryUnavailable, "the request did not arrive completely") // the cause may name addresses
+		e.Cause = err
+		return nil, e
 	}
 	return body, nil
 }

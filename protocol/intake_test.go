@@ -332,7 +332,8 @@ func (c *counter) Read(p []byte) (int, error) { c.n += len(p); return len(p), ni
 
 func TestReadBodyReportsABrokenConnection(t *testing.T) {
 	_, err := ReadBody(io.MultiReader(strings.NewReader("x"), brokenReader{}), 10)
-	if !errors.Is(err, io.ErrUnexpectedEOF) {
+	var e *Error
+	if !errors.Is(err, io.ErrUnexpectedEOF) || !errors.As(err, &e) || !e.Code.Retryable {
 		t.Errorf("got %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package shim
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -84,5 +85,35 @@ func TestSlowReadersAreBounded(t *testing.T) {
 	}
 	if refused != 2 {
 		t.Errorf("%d were refused, not 2", refused)
+	}
+}
+
+// A body that does not arrive, or not in time, may be sent again; the answer does not say where it came from.
+func TestBodyThatDoesNotArriveMayBeSentAgain(t *testing.T) {
+	s, _, _ := testServer(t, answers(200, "{}"))
+	s.cfg.ReadTimeout = 200 * time.Millisecond
+	h, err := s.Public()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(h)
+	server.Config = s.httpServer(h)
+	server.Start()
+	defer server.Close()
+	for name, end := range map[string]func(*net.TCPConn){"too slow": func(*net.TCPConn) {}, "cut": func(c *net.TCPConn) { c.CloseWrite() }} {
+		conn, err := net.Dial("tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "POST /sync/push HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{", validToken(t))
+		end(conn.(*net.TCPConn))
+		conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+		got, _ := io.ReadAll(conn)
+		answer := string(got)
+		if !strings.HasPrefix(answer, "HTTP/1.1 503 ") || !strings.Contains(answer, `"code":"temporary_unavailable"`) || !strings.Contains(answer, "Retry-After: ") ||
+			strings.Contains(answer, "127.0.0.1") {
+			t.Errorf("%s: %s", name, answer)
+		}
 	}
 }
