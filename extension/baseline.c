@@ -50,10 +50,11 @@
 /* A captured column: from the source's attribute to the projection's. */
 typedef struct BaselineColumn
 {
-	AttrNumber	source;			/* in the relation being scanned: the root or a partition */
+	AttrNumber	source;			/* in the relation being scanned: the root or a partition; 0: not there */
 	AttrNumber	target;
 	char	   *name;
 	Oid			type;			/* of the source */
+	bool		required;		/* by this generation; others are of before it */
 	bool		by_text;		/* the stored type is another: its text travels */
 	FmgrInfo	output;
 	FmgrInfo	input;
@@ -82,12 +83,13 @@ typedef struct Baseline
 } Baseline;
 
 static void
-refuse_drift(void)
+refuse_drift(const char *column)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("a registered table is not what it was when it was registered"),
-			 errhint("Restore the table and its columns, or unregister it.")));
+			 column ? errdetail("Column \"%s\" is not there, or has another type.", column) : 0,
+			 errhint("Restore the table and its columns, or unregister it. What its projection view names has to stay.")));
 }
 
 /* Reads what the registry says about the relation; raises when the generation does not have it. */
@@ -100,7 +102,9 @@ read_registry(Baseline *b, int rel_no, int64 generation)
 	bool		isnull;
 
 	SPI_connect();
-	if (SPI_execute_with_args("SELECT l.relation_oid, c.attnum, c.column_name::text, c.source_type "
+	if (SPI_execute_with_args("SELECT l.relation_oid, c.attnum, c.column_name::text, c.source_type, "
+							  "c.column_name = ANY (r.sync_columns || coalesce(r.captured_columns, '{}') || coalesce(l.view_columns, '{}') "
+							  "|| pg_catalog.array_remove(ARRAY[r.key_column, r.created_at_column, r.updated_at_column, r.deleted_at_column], NULL)) "
 							  "FROM synchro.registration r JOIN synchro.relation l ON l.rel_no = r.rel_no "
 							  "JOIN synchro.captured_column c ON c.rel_no = r.rel_no "
 							  "WHERE r.rel_no = $1 AND r.generation = $2 ORDER BY c.attnum",
@@ -122,6 +126,7 @@ read_registry(Baseline *b, int rel_no, int64 generation)
 		c->target = get_attnum(RelationGetRelid(b->target), target);
 		c->name = MemoryContextStrdup(caller, SPI_getvalue(tuple, desc, 3));
 		c->type = DatumGetObjectId(SPI_getbinval(tuple, desc, 4, &isnull));
+		c->required = DatumGetBool(SPI_getbinval(tuple, desc, 5, &isnull));
 		if (c->target == InvalidAttrNumber)
 			elog(ERROR, "projection lacks column %s", target);
 	}
@@ -161,8 +166,10 @@ map_columns(Baseline *b, Relation rel)
 		BaselineColumn *c = &b->columns[i];
 
 		c->source = get_attnum(RelationGetRelid(rel), c->name);
-		if (c->source == InvalidAttrNumber || TupleDescAttr(RelationGetDescr(rel), c->source - 1)->atttypid != c->type)
-			refuse_drift();
+		if (c->source != InvalidAttrNumber && TupleDescAttr(RelationGetDescr(rel), c->source - 1)->atttypid != c->type)
+			c->source = InvalidAttrNumber;
+		if (c->source == InvalidAttrNumber && c->required)
+			refuse_drift(c->name);
 	}
 }
 
@@ -180,7 +187,11 @@ add_row(Baseline *b)
 	for (int i = 0; i < b->ncolumns; i++)
 	{
 		BaselineColumn *c = &b->columns[i];
-		Datum		value = slot_getattr(b->row, c->source, &slot->tts_isnull[c->target - 1]);
+		Datum		value;
+
+		if (c->source == InvalidAttrNumber)
+			continue;			/* NULL */
+		value = slot_getattr(b->row, c->source, &slot->tts_isnull[c->target - 1]);
 
 		if (c->by_text && !slot->tts_isnull[c->target - 1])
 			value = InputFunctionCall(&c->input, OutputFunctionCall(&c->output, value), c->input_param, -1);
@@ -330,7 +341,7 @@ synchro_baseline(PG_FUNCTION_ARGS)
 
 	source = try_table_open(b->source_oid, AccessShareLock);
 	if (source == NULL)
-		refuse_drift();
+		refuse_drift(NULL);
 	b->owner = source->rd_rel->relowner;
 	if (check_enable_rls(b->source_oid, b->owner, true) == RLS_ENABLED)
 		ereport(ERROR,

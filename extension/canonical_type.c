@@ -286,7 +286,8 @@ synchro_portable_type(PG_FUNCTION_ARGS)
 {
 	SynType		type;
 
-	if (!syn_portable_type(PG_GETARG_OID(0), PG_GETARG_BOOL(1), &type))
+	/* A dropped column has no type, and a query may come to it before it comes to the condition that leaves it out. */
+	if (!OidIsValid(PG_GETARG_OID(0)) || !syn_portable_type(PG_GETARG_OID(0), PG_GETARG_BOOL(1), &type))
 		PG_RETURN_NULL();
 	PG_RETURN_TEXT_P(cstring_to_text(syn_type_name(type)));
 }

@@ -162,20 +162,25 @@ type binding struct {
 }
 
 // bind compares what the stream says of a relation with its registration. Column order is compared too: a column that was
-// dropped and added again under the same name comes last.
+// dropped and added again under the same name comes last. A column that this generation does not need is bound where it is as it was, and
+// does not matter otherwise.
 func bind(rel *relation, wire wireRelation) *binding {
 	b := &binding{wire: wire, rel: rel, key: -1, pos: make([]int, len(rel.columns))}
 	b.drift = wire.schema != rel.schema || wire.name != rel.name || wire.identity != 'd'
 	last := -1
+	place := func(name string) int {
+		return slices.IndexFunc(wire.columns, func(w wireColumn) bool { return w.name == name })
+	}
 	for i, c := range rel.columns {
 		b.pos[i] = -1
-		at := slices.IndexFunc(wire.columns, func(w wireColumn) bool { return w.name == c.name })
+		at := place(c.name)
 		switch {
 		case c.generated: // its value travels in the fence
 		case at < 0:
 			b.drift = b.drift || c.required
+		case !c.required && slices.ContainsFunc(rel.columns[i+1:], func(n captured) bool { return n.required && !n.generated && place(n.name) < at }):
 		case wire.columns[at].typ != c.source || at < last:
-			b.drift = true
+			b.drift = b.drift || c.required
 		default:
 			b.pos[i], last = at, at
 			if c.attnum == rel.keyAttnum {

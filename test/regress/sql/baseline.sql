@@ -12,7 +12,7 @@ BEGIN
   PERFORM synchro._set_projection_key(v_rel_no, 1::smallint);
   INSERT INTO synchro.registration (generation, rel_no, since, kind, composition, push_policy, key_column, key_attnum, key_type, pk_type, membership_function,
                                     membership_hash, max_scope_fanout, sync_columns, text_columns)
-  SELECT max(generation), v_rel_no, max(generation), 'synced', 'single_scope', 'read_only', 'id', 1, 'int'::regtype, 'int', 0, '', 1, '{}', '{}' FROM synchro.registry_generation;
+  SELECT max(generation), v_rel_no, max(generation), 'synced', 'single_scope', 'read_only', 'id', 1, 'int'::regtype, 'int', 0, '', 1, (SELECT array_agg(c.column_name ORDER BY c.attnum) FROM synchro.captured_column c WHERE c.rel_no = v_rel_no), '{}' FROM synchro.registry_generation;
   EXECUTE format('ALTER TABLE synchro_data.r_%s OWNER TO synchro_owner', v_rel_no);
   EXECUTE format('CREATE OR REPLACE VIEW bl.projection AS SELECT * FROM synchro_data.r_%s', v_rel_no);
   RETURN v_rel_no;

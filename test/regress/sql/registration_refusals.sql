@@ -57,6 +57,11 @@ CREATE TABLE refusals.before AS
 SELECT refusals.make('id uuid PRIMARY KEY, body text');
 SELECT refusals.register('refusals.t');
 
+-- A dropped column has no type, and is nobody's business.
+SELECT refusals.make('id uuid PRIMARY KEY, gone int, body text');
+ALTER TABLE refusals.t DROP gone;
+SELECT refusals.register('refusals.t'), synchro._portable_type(0, false) IS NULL AS no_type;
+
 -- Names and kinds of relations.
 SELECT refusals.register('t');
 SELECT refusals.register('db.refusals.t');
