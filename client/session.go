@@ -161,14 +161,19 @@ func (s *Session) cursors() map[string]protocol.ScopeCursor {
 	return out
 }
 
+// NeedsConnect reports whether an answer asks the client to connect again: the tables have changed, or its generation has expired.
+func NeedsConnect(err error) bool {
+	var e *protocol.Error
+	return errors.As(err, &e) && (e.Code.Name == protocol.ErrClientGenerationExpired || e.Code.Name == protocol.ErrSchemaMismatch)
+}
+
 // Sync brings every assigned scope up to date and verifies it: connect if
 // needed, rebuild what needs it, then pull to the end.
 func (s *Session) Sync(ctx context.Context) error {
 	const rounds = 10 // assignment may change again and again while rebuilding
 	for range rounds {
 		err := s.round(ctx)
-		var e *protocol.Error
-		if errors.As(err, &e) && (e.Code.Name == protocol.ErrClientGenerationExpired || e.Code.Name == protocol.ErrSchemaMismatch) {
+		if NeedsConnect(err) {
 			if err := s.Connect(ctx, false); err != nil {
 				return err
 			}

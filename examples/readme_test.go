@@ -1,6 +1,7 @@
 package examples
 
 import (
+	"bufio"
 	"context"
 	"os"
 	"os/exec"
@@ -79,6 +80,32 @@ func TestRegistrationExampleSyncs(t *testing.T) {
 		}
 		return oneItem.Match(out)
 	})
+
+	// A client that follows connects again when the tables change.
+	follow := exec.CommandContext(ctx, "../.build/synchro", "check", "--user", "ada", "--follow", "1m")
+	follow.Env = append(os.Environ(), "SYNCHRO_URL="+shim.URL, "SYNCHRO_JWT_SECRET="+secret)
+	lines, err := follow.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := follow.Start(); err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for scan := bufio.NewScanner(lines); !found && scan.Scan(); {
+		if strings.HasPrefix(scan.Text(), "following") {
+			if err := c.Exec(ctx, `ALTER TABLE todo.item ADD COLUMN due date;
+				SET SESSION AUTHORIZATION todo; SELECT synchro.synchro_register_table('todo.item', 'todo.item_scopes'); RESET SESSION AUTHORIZATION`); err != nil {
+				t.Fatal(err)
+			}
+		}
+		found = strings.Contains(scan.Text(), "connected again")
+	}
+	_ = follow.Process.Kill()
+	_ = follow.Wait()
+	if !found {
+		t.Error("the follower ended at a change of the tables")
+	}
 }
 
 // oneItem is the line that check prints for the scope once it holds the row.

@@ -43,18 +43,8 @@ func (c *checkCommand) Run(ctx context.Context) error {
 		Retry: client.Retry{Attempts: 10, Base: 200 * time.Millisecond, Max: 5 * time.Second}}, id, "synchro-check", synchro.Version())
 	progress := newProgress(os.Stderr)
 	session.OnProgress = progress.rebuild
-	if err := session.Connect(ctx, false); err != nil {
-		return fmt.Errorf("connect: %w", err)
-	}
-	for len(session.Pending()) > 0 {
-		for _, scope := range session.Pending() {
-			if err := session.Rebuild(ctx, scope); err != nil {
-				return fmt.Errorf("rebuild: %w", err)
-			}
-		}
-		if _, err := session.Pull(ctx, 0); err != nil {
-			return fmt.Errorf("pull: %w", err)
-		}
+	if err := session.Sync(ctx); err != nil {
+		return fmt.Errorf("sync: %w", err)
 	}
 	progress.clear()
 	report(os.Stdout, session)
@@ -95,7 +85,8 @@ func (c *checkCommand) follow(ctx context.Context, session *client.Session) erro
 		case <-tick.C:
 		}
 		pulled, err := session.Pull(ctx, followWait)
-		if err == nil && len(session.Pending()) > 0 {
+		again := client.NeedsConnect(err)
+		if again || err == nil && len(session.Pending()) > 0 {
 			err = session.Sync(ctx)
 		}
 		if ctx.Err() != nil {
@@ -103,7 +94,9 @@ func (c *checkCommand) follow(ctx context.Context, session *client.Session) erro
 		} else if err != nil {
 			return fmt.Errorf("pull: %w", err)
 		}
-		if !pulled.Empty() {
+		if again {
+			fmt.Printf("%s  connected again; digests ok\n", time.Now().Format("15:04:05.000"))
+		} else if !pulled.Empty() {
 			fmt.Printf("%s  %d upserts, %d deletes, %d scopes added, %d removed; digests ok\n", time.Now().Format("15:04:05.000"),
 				pulled.Upserts, pulled.Deletes, len(pulled.Added), len(pulled.Removed))
 		}
