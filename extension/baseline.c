@@ -89,7 +89,7 @@ refuse_drift(const char *column)
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("a registered table is not what it was when it was registered"),
 			 column ? errdetail("Column \"%s\" is not there, or has another type.", column) : 0,
-			 errhint("Restore the table and its columns, or unregister it. What its projection view names has to stay.")));
+			 errhint("Restore the table and its columns, or unregister it. Without a column of its projection view it becomes another table: unregister it, and prepare a new view once that is active.")));
 }
 
 /* Reads what the registry says about the relation; raises when the generation does not have it. */

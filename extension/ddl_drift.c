@@ -53,7 +53,7 @@ static const struct
 	{"relations", "replica_identity", "the replica identity of registered table %s cannot be changed", "Capture needs REPLICA IDENTITY DEFAULT."},
 	{"key", NULL, "the primary key of registered table %s cannot be changed", "Move its rows to a new table, and register that."},
 	{"columns", NULL, "captured columns of registered table %s cannot be renamed, retyped or dropped",
-	"To drop one, register the table without it first; what its projection view names has to stay. Instead of renaming or retyping, add a column and register the table with it."},
+	"To drop one, register the table without it first; what its projection view names stays as long as the table is registered. Instead of renaming or retyping, add a column and register the table with it."},
 	{"triggers", NULL, "the triggers that capture registered table %s cannot be disabled or dropped",
 	"Rows written without them would not be captured. A superuser who knows better can set synchro.ddl_guard to off."},
 	{"publication", NULL, "the publication of registered tables cannot be changed%s", OURS},
