@@ -20,7 +20,7 @@ const maxUserID = 255
 type identity struct {
 	user    string
 	claims  json.RawMessage // the token's verified payload, for policies
-	expires time.Time
+	expires time.Time       // the moment from which the credential is refused
 }
 
 // authenticator verifies bearer tokens. The user comes from nowhere else.
@@ -28,6 +28,7 @@ type authenticator struct {
 	parser  *jwt.Parser
 	secret  []byte
 	subject string
+	leeway  time.Duration
 }
 
 func newAuthenticator(cfg Config) *authenticator {
@@ -42,7 +43,7 @@ func newAuthenticator(cfg Config) *authenticator {
 	if cfg.Audience != "" {
 		options = append(options, jwt.WithAudience(cfg.Audience))
 	}
-	return &authenticator{parser: jwt.NewParser(options...), secret: cfg.Secret, subject: cfg.SubjectClaim}
+	return &authenticator{parser: jwt.NewParser(options...), secret: cfg.Secret, subject: cfg.SubjectClaim, leeway: cfg.Leeway}
 }
 
 var (
@@ -79,7 +80,7 @@ func (a *authenticator) identify(r *http.Request) (identity, error) {
 	if err != nil {
 		return identity{}, errNoSubject
 	}
-	return identity{user: user, claims: payload, expires: expires.Time}, nil
+	return identity{user: user, claims: payload, expires: expires.Add(a.leeway)}, nil
 }
 
 // checkPayload looks at what was signed as strictly as at a body: the library's reader would replace text that is no Unicode, so that two

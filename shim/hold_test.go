@@ -202,6 +202,22 @@ func TestClientThatGoesAwayFreesItsPlace(t *testing.T) {
 	}
 }
 
+// Within the leeway a credential is as good as before: were it not held, its client would ask again at once until the leeway is over.
+func TestHeldPullOfACredentialInItsLeeway(t *testing.T) {
+	s, h, _ := testServer(t, sequence(silence))
+	s.cfg.Leeway = 3 * time.Second
+	s.auth = newAuthenticator(s.cfg)
+	signed := token(t, jwt.MapClaims{"sub": "alice", "exp": time.Now().Unix()})
+	start := time.Now()
+	w := post(t, h, pullBody, func(r *http.Request) {
+		prefer("wait=60")(r)
+		r.Header.Set("Authorization", "Bearer "+signed)
+	})
+	if took := time.Since(start); w.Code != 200 || took < 1500*time.Millisecond || took > 10*time.Second {
+		t.Errorf("answer %d after %s", w.Code, took)
+	}
+}
+
 // The limit on reading a request is none on holding it: it outlasts both limits of the connection.
 func TestHeldPullOutlastsReadAndWriteTimeout(t *testing.T) {
 	s, _, _ := testServer(t, sequence(silence))

@@ -146,12 +146,12 @@ func (s *Server) exchange(w http.ResponseWriter, r *http.Request, ep *endpoint) 
 // smallAnswer is the octets of an answer that the connection's buffers take in at once.
 const smallAnswer = 64 << 10
 
-// ask makes the database call; its errors are logged.
-func (s *Server) ask(ctx context.Context, ep *endpoint, who identity, body []byte) (answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.RequestTimeout)
+// ask makes the database call; its errors are logged, but for those of a client that went away.
+func (s *Server) ask(client context.Context, ep *endpoint, who identity, body []byte) (answer, error) {
+	ctx, cancel := context.WithTimeout(client, s.cfg.RequestTimeout)
 	defer cancel()
 	a, err := s.db.call(ctx, ep, who, body)
-	if err != nil {
+	if err != nil && client.Err() == nil {
 		s.log.Error("database call failed", "route", ep.name, "sqlstate", sqlState(err), "network", networkFault(err),
 			"answer", wireError(err).Code.Name)
 	}

@@ -223,6 +223,24 @@ func TestClaimsAreExact(t *testing.T) {
 	}
 }
 
+// Clients come and go; that is no failure of the database.
+func TestClientThatWentAwayIsNotLogged(t *testing.T) {
+	for gone, logged := range map[bool]bool{true: false, false: true} {
+		_, h, log := testServer(t, &fakeDatabase{answer: func() (answer, error) { return answer{}, errors.New("broken") }})
+		post(t, h, pullBody, func(r *http.Request) {
+			ctx, leave := context.WithCancel(r.Context())
+			if gone {
+				leave()
+			}
+			t.Cleanup(leave)
+			*r = *r.WithContext(ctx)
+		})
+		if strings.Contains(log.String(), "database call failed") != logged {
+			t.Errorf("gone %t: log %q", gone, log)
+		}
+	}
+}
+
 func TestIntakeRefuses(t *testing.T) {
 	never := &fakeDatabase{answer: func() (answer, error) { return answer{}, errors.New("must not be called") }}
 	_, h, _ := testServer(t, never)
