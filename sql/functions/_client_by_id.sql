@@ -7,7 +7,7 @@ BEGIN
   IF coalesce(p_user_id, '') = '' OR coalesce(p_client_id, '') = '' THEN
     RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'a client is named by its user and its id';
   ELSIF v_client IS NULL THEN
-    RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'the user has no such client';
+    RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'the user has no such client', HINT = 'synchro.client has the clients, for superusers: user_id, client_id';
   END IF;
   RETURN v_client;
 END

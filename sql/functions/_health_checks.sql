@@ -79,8 +79,8 @@ BEGIN
   SELECT coalesce(extract(epoch FROM w.replay_lag), 0)::bigint, w.sync_state INTO v_lag, v_sync
     FROM pg_stat_get_wal_senders() w WHERE w.pid = v_slot.active_pid;
   RETURN QUERY SELECT 'lag_seconds', CASE WHEN v_lag > v_seconds THEN 'failed' WHEN v_lag > v_seconds IS NULL THEN 'unknown' ELSE 'ok' END,
-                      CASE WHEN (v_lag > v_seconds) IS NOT FALSE THEN 'behind' END, v_lag;
+                      CASE WHEN v_lag > v_seconds THEN 'behind' WHEN v_lag > v_seconds IS NULL THEN 'not_streaming' END, v_lag;
   RETURN QUERY SELECT 'asynchronous', CASE WHEN v_sync <> 'async' THEN 'failed' WHEN v_sync IS NULL THEN 'unknown' ELSE 'ok' END,
-                      CASE WHEN (v_sync <> 'async') IS NOT FALSE THEN 'synchronous_standby' END, NULL::bigint;
+                      CASE WHEN v_sync <> 'async' THEN 'synchronous_standby' WHEN v_sync IS NULL THEN 'not_streaming' END, NULL::bigint;
 END
 $fn$;

@@ -14,7 +14,7 @@ BEGIN
   LOCK TABLE synchro.secret_key IN SHARE ROW EXCLUSIVE MODE;
   SELECT k.* INTO v_key FROM synchro.secret_key k WHERE k.key_id = p_key_id;
   IF NOT FOUND THEN
-    RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'there is no such key';
+    RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'there is no such key', HINT = 'synchro.secret_key has the keys, for superusers; synchro_rotate_keys() returned the ids of those that it replaced';
   ELSIF v_key.state = 'active' THEN
     RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = 'the key is in use', HINT = 'Call synchro.synchro_rotate_keys() first.';
   ELSIF v_key.state = 'retired' THEN

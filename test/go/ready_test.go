@@ -98,6 +98,9 @@ func TestReadinessFollowsEachFault(t *testing.T) {
 				return a.value("SELECT string_agg(class, ',') FROM synchro.quarantine WHERE resolved_at IS NULL") == "registered_relation_drift"
 			})
 			a.want("SELECT synchro.synchro_health_detail()->'capture'->>'reason'", "registered_relation_drift")
+			pgtest.Poll(t, settle, "reason of what is unknown without a stream", func() bool {
+				return a.value("SELECT synchro.synchro_health_detail()->'asynchronous'->>'reason'") == "not_streaming"
+			})
 		}
 		fault.repair()
 		if drifted {
