@@ -17,8 +17,10 @@ static const char *
 check_scope(const char *scope, int len, bool assigned)
 {
 	bool		blank = true;
+	bool		user = len >= 5 && memcmp(scope, "user:", 5) == 0;
 
-	if (len > SCOPE_MAX_LEN)
+	/* A user id may be as long as a scope: every user has a scope of its own. */
+	if (len - (user ? 5 : 0) > SCOPE_MAX_LEN)
 		return "a scope is longer than 255 octets";
 	for (int i = 0; blank && i < len; i++)
 		blank = strchr(" \t\n\r\f\v", scope[i]) != NULL;
@@ -26,7 +28,7 @@ check_scope(const char *scope, int len, bool assigned)
 		return "a scope is blank";
 	if (!syn_text_ok(scope, len))
 		return "a scope is no portable string";
-	if (assigned && len >= 5 && memcmp(scope, "user:", 5) == 0)
+	if (assigned && user)
 		return "an assigned scope starts with user:";
 	return NULL;
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -264,4 +265,29 @@ func TestLongKeysAreRefused(t *testing.T) {
 	}
 	a.exec("DELETE FROM app.v")
 	a.materialized()
+}
+
+// The scope of a user with the longest id is a scope as any other: it must neither stop capture nor be irrevocable.
+func TestLongestUserHasAScope(t *testing.T) {
+	t.Parallel()
+	a := startApp(t, pgtest.Config{})
+	a.exec(`CREATE TABLE app.v (id int PRIMARY KEY, owner text);
+		GRANT SELECT ON app.v TO synchro_owner, synchro_worker;
+		SELECT synchro.synchro_prepare_projection_view('app.v', 'app_v', '{id,owner}')`)
+	a.exec(`CREATE FUNCTION app.v_scopes(p_row_key int) RETURNS SETOF text LANGUAGE sql STABLE SET search_path = pg_catalog, synchro BEGIN ATOMIC
+		SELECT 'user:' || v.owner FROM synchro_projection.app_v v WHERE v.id = p_row_key; END`)
+	a.exec(`REVOKE EXECUTE ON FUNCTION app.v_scopes(int) FROM PUBLIC; GRANT EXECUTE ON FUNCTION app.v_scopes(int) TO synchro_worker`)
+	a.exec(`SELECT synchro.synchro_register_table('app.v', 'app.v_scopes', p_push_policy => 'read_only')`)
+	user := strings.Repeat("é", 127) + "x"
+	a.exec(fmt.Sprintf("INSERT INTO app.v VALUES (1, '%s')", user))
+	a.materialized()
+	d := a.synced(user, "ada-1")
+	rows := wireRows(t, d, "v", a.post(user, "rebuild", rebuildBody(t, d, "user:"+user, uuid.NewString(), nil, 10)).page(t).Records)
+	if len(rows) != 1 {
+		t.Errorf("%d rows", len(rows))
+	}
+	a.exec(fmt.Sprintf("SELECT synchro.synchro_revoke_user_scope('%s', 'user:%[1]s')", user))
+	if _, err := a.db.Exec(context.Background(), "SELECT synchro.synchro_grant_user_scope('ada', repeat('x', 256))"); sqlStateOf(err) != "22023" {
+		t.Errorf("a long scope was granted: %v", err)
+	}
 }
