@@ -23,6 +23,6 @@ step "SQL tests" .build/pgtest regress
 step "race tests" .build/pgtest isolation
 if [ -d test/go ]; then
 	docker version >/dev/null 2>&1 || printf '== SKIPPED: the container image; no Docker daemon answers\n'
-	step "system tests" gotest -timeout 15m ./test/...
+	step "system tests" gotest -timeout 40m ./test/...
 fi
 printf '== all passed in %s s\n' "$(($(date +%s) - begin))"

@@ -190,8 +190,8 @@ func TestWaitingPullSurvivesALostListener(t *testing.T) {
 	a := startApp(t, pgtest.Config{})
 	done := a.waiting("ada", "pull", a.endPull(a.synced("ada", "ada-1")))
 	a.held(1)
-	a.exec(`ALTER ROLE synchro_shim CONNECTION LIMIT 0;
-		SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name = 'synchro listen'`)
+	a.exec("ALTER ROLE synchro_shim CONNECTION LIMIT 0") // committed before the connection goes
+	a.exec("SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name = 'synchro listen'")
 	a.insertNotes("ada", 1, 1)
 	a.materialized()
 	select {
