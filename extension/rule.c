@@ -145,14 +145,15 @@ load(Rule *rule, bool *ours)
 }
 
 static const char membership_again_query[] =
-"SELECT FROM synchro.registration WHERE generation > $1 AND rel_no = $2 AND $3 = 0 AND membership_function = $4 AND membership_hash = $5";
+"SELECT FROM synchro.registration WHERE (generation > $1 OR generation IN (SELECT generation FROM synchro.backfill WHERE state = 'rejected')) AND rel_no = $2 AND $3 = 0 AND membership_function = $4 AND membership_hash = $5";
 
 static const char impact_again_query[] =
 "SELECT FROM synchro.membership_dependency "
-"WHERE generation > $1 AND target_rel_no = $2 AND source_rel_no = $3 AND impact_function = $4 AND impact_hash = $5";
+"WHERE (generation > $1 OR generation IN (SELECT generation FROM synchro.backfill WHERE state = 'rejected')) AND target_rel_no = $2 AND source_rel_no = $3 AND impact_function = $4 AND impact_hash = $5";
 
 /*
- * Was the function's present definition registered for the same purpose after this generation? Functions are looked up in the state of
+ * Was the function's present definition registered for the same purpose after this generation, or in one that was rejected, which others
+ * may have overtaken? Functions are looked up in the state of
  * now, which may be newer than the caller's snapshot, and so is the registration.
  */
 static bool

@@ -46,12 +46,14 @@ BEGIN
     -- A definition that was registered anew for a later rule is known: the copy stands in for the one before it (extension/rule.c).
     ('functions', EXISTS (SELECT FROM synchro.active_registration a CROSS JOIN LATERAL synchro._definition_hash(a.membership_function) h(now)
                            WHERE h.now IS DISTINCT FROM a.membership_hash AND a.kind = 'synced'
-                             AND NOT EXISTS (SELECT FROM synchro.registration n WHERE n.generation > a.generation AND n.rel_no = a.rel_no
+                             AND NOT EXISTS (SELECT FROM synchro.registration n WHERE n.rel_no = a.rel_no
+                                                AND (n.generation > a.generation OR n.generation IN (SELECT b.generation FROM synchro.backfill b WHERE b.state = 'rejected'))
                                                 AND (n.membership_function, n.membership_hash) = (a.membership_function, h.now)))
                OR EXISTS (SELECT FROM synchro.membership_dependency m CROSS JOIN LATERAL synchro._definition_hash(m.impact_function) h(now)
                            WHERE m.generation = v_progress.registry_generation AND h.now IS DISTINCT FROM m.impact_hash
                              AND NOT EXISTS (SELECT FROM synchro.membership_dependency n
-                                              WHERE n.generation > m.generation AND (n.target_rel_no, n.source_rel_no) = (m.target_rel_no, m.source_rel_no)
+                                              WHERE (n.generation > m.generation OR n.generation IN (SELECT b.generation FROM synchro.backfill b WHERE b.state = 'rejected'))
+                                                AND (n.target_rel_no, n.source_rel_no) = (m.target_rel_no, m.source_rel_no)
                                                 AND (n.impact_function, n.impact_hash) = (m.impact_function, h.now))), 'missing_or_changed', NULL),
     ('publication', EXISTS (SELECT FROM d WHERE d."check" = 'publication'), 'missing_or_changed', NULL),
     ('publication_relations', EXISTS (

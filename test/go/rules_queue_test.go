@@ -202,6 +202,22 @@ func TestFunctionThatIsReplaced(t *testing.T) {
 		c.value("SELECT count(*) FROM app.item WHERE owner = 'u2' AND deleted_at IS NULL"))
 }
 
+// A replaced function whose registration was rejected is known for good: the copy stands in behind later generations too.
+func TestRejectedDefinitionIsOvertaken(t *testing.T) {
+	c := newRules(t)
+	c.exec(`BEGIN; CREATE OR REPLACE FUNCTION app.item_scopes(p_row_key bigint) RETURNS SETOF text LANGUAGE sql STABLE SET search_path = pg_catalog, synchro
+		BEGIN ATOMIC SELECT repeat('x', 300); END; ` + ruleChange("app.item_scopes", "") + "; COMMIT")
+	c.poll("rejection", "SELECT state || ' ' || reason FROM synchro.backfill ORDER BY generation DESC LIMIT 1", "rejected scope_evaluation_failed")
+	c.exec(`CREATE TABLE app.aside (id bigint PRIMARY KEY); GRANT SELECT ON app.aside TO synchro_owner, synchro_worker;
+		SELECT synchro.synchro_register_capture_dependency('app.aside', '{id}', '{id}')`)
+	c.newest()
+	c.exec("UPDATE app.item SET n = n + 1, owner = 'u8' WHERE id = 1")
+	c.materialized()
+	c.want("SELECT count(*) FROM synchro.quarantine", "0")
+	c.want("SELECT count(*) FROM synchro.scope_entry e JOIN synchro.scope s USING (scope_no) WHERE s.scope_id = 'user:u8' AND e.state = 'l'", "1")
+	c.want(`SELECT h.state FROM synchro._health_checks() h WHERE h."check" = 'functions'`, "ok")
+}
+
 // Another composition is another manifest: every scope that holds rows is affected.
 func TestCompositionChange(t *testing.T) {
 	c := newRules(t)
