@@ -90,7 +90,8 @@ func loadBackfill(ctx context.Context, conn *pgconn.PgConn, active *registry) (*
 
 // arrive notes a generation that has to be staged, or wait for one that is.
 func (a *applier) arrive(ctx context.Context, generation int64) error {
-	if _, err := query(ctx, a.conn, "INSERT INTO synchro.backfill (generation) VALUES ($1::text::int8)", itoa(generation)); err != nil {
+	fresh, err := query(ctx, a.conn, "INSERT INTO synchro.backfill (generation) VALUES ($1::text::int8) ON CONFLICT DO NOTHING RETURNING 1", itoa(generation))
+	if err != nil || len(fresh) == 0 { // withdrawn before it came
 		return err
 	}
 	broken, err := one(ctx, a.conn, "SELECT synchro._built_on_rejected($1::text::int8)", itoa(generation))

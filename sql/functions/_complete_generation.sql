@@ -40,7 +40,8 @@ BEGIN
        AND NOT EXISTS (SELECT FROM synchro.backfill b WHERE b.generation = g.generation AND b.state = 'rejected'));
   IF v_staged AND v_renewed THEN
     RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = 'rows cannot be read anew while rules are changed',
-      HINT = 'register other columns when no changed rule is pending, in a transaction that changes no other table''s rule';
+      HINT = 'register other columns when no changed rule is pending, in a transaction that changes no other table''s rule; while capture is blocked, '
+             'synchro_withdraw_rules() takes the pending ones back';
   END IF;
   PERFORM synchro._index_projections(NEW.generation);
   PERFORM synchro._unpublish(r.prrelid)

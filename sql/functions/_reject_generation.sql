@@ -1,7 +1,7 @@
 CREATE FUNCTION synchro._reject_generation(p_generation bigint, p_reason text, p_rel_no int) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, synchro, pg_temp AS $fn$
 -- For the worker: a pending generation will never be active, and neither will one that was built on what goes with it. What was in force stays.
--- p_reason: scope_evaluation_failed, affected_scopes_incomplete, materialization_failed or base_rejected. p_rel_no: NULL when it is of no relation.
+-- p_reason: scope_evaluation_failed, affected_scopes_incomplete, materialization_failed, base_rejected or withdrawn (by an operator). p_rel_no: NULL when it is of no relation.
 DECLARE
   v_next bigint;
 BEGIN
