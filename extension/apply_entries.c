@@ -62,7 +62,7 @@ fill(TupleTableSlot *slot, const int *columns, const Datum *values)
 
 /*
  * Every column of an index changes, so an update would write a new row and all index entries as well, one by one: deleting the old entry and
- * adding the new one among others costs half. False: there was no such entry, or not any more, which compaction does with entries of rows
+ * adding the new one among others, many to a page, costs a little less. False: there was no such entry, or not any more, which compaction does with entries of rows
  * that left.
  */
 static bool

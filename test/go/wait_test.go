@@ -207,9 +207,6 @@ func TestWaitingPullSurvivesALostListener(t *testing.T) {
 
 // Ten thousand that wait hold memory of the shim, and nothing of the database.
 func TestTenThousandWait(t *testing.T) {
-	if testing.Short() {
-		t.Skip("ten thousand connections")
-	}
 	const users, each = 100, 100
 	a := startApp(t, pgtest.Config{})
 	raiseFileLimit(t, users*each+1000)
