@@ -92,9 +92,9 @@ func checkContract(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// snapshotAttempts is how often a snapshot call is made when it loses a race: another request of the same client wrote the
-// same row, or another session staged the same scope. Its next attempt sees what the other has done.
-const snapshotAttempts = 3
+// raceAttempts is how often a call is made when it loses a race: another request of the same client wrote the same row, another
+// session staged the same scope, or made the client that this one meant to make. Its next attempt sees what the other has done.
+const raceAttempts = 3
 
 func (p *postgres) call(ctx context.Context, ep *endpoint, who identity, body []byte) (answer, error) {
 	for attempt, lost := 1, false; ; attempt++ {
@@ -108,7 +108,7 @@ func (p *postgres) call(ctx context.Context, ep *endpoint, who identity, body []
 		switch {
 		case !lost && pgconn.SafeToRetry(err): // a connection of the pool was dead, and nothing of the call has left
 			lost = true
-		case !ep.snapshot || sqlState(err) != serializationFailure || attempt >= snapshotAttempts:
+		case !ep.repeats || sqlState(err) != serializationFailure || attempt >= raceAttempts:
 			return a, err
 		}
 	}

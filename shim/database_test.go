@@ -109,6 +109,40 @@ func TestSnapshotCallIsRepeatedAfterALostRace(t *testing.T) {
 	}
 }
 
+// batchesOf gives the results of one transaction block after the other, the last for ever.
+type batchesOf struct {
+	connections
+	results []*blockResults
+	calls   int
+}
+
+func (b *batchesOf) SendBatch(context.Context, *pgx.Batch) pgx.BatchResults {
+	b.calls++
+	r := *b.results[min(b.calls, len(b.results))-1]
+	return &r
+}
+
+// Whoever meets another first connect of the same client id finds the client made when it asks again.
+func TestConnectIsRepeatedAfterALostRace(t *testing.T) {
+	lost, won, broken := &blockResults{failAt: 2}, &blockResults{tag: "COMMIT"}, &blockResults{tag: "ROLLBACK"}
+	for _, c := range []struct {
+		results []*blockResults
+		calls   int
+		err     error
+	}{
+		{[]*blockResults{won}, 1, nil},
+		{[]*blockResults{lost, lost, won}, 3, nil},
+		{[]*blockResults{lost}, 3, errStep},
+		{[]*blockResults{broken}, 1, errRolledBack},
+	} {
+		pool := &batchesOf{results: c.results}
+		a, err := (&postgres{pool: pool}).call(context.Background(), endpointNamed(t, "connect"), caller, nil)
+		if !errors.Is(err, c.err) || pool.calls != c.calls || (err == nil && a.body != "out") {
+			t.Errorf("answer %v after %d calls, want %d: %v", a, pool.calls, c.calls, err)
+		}
+	}
+}
+
 type batchOf struct {
 	connections
 	results pgx.BatchResults

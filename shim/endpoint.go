@@ -8,16 +8,17 @@ type endpoint struct {
 	path     string
 	query    string // the one database function; $1 user, $2 body, $3 claims
 	snapshot bool   // runs in a REPEATABLE READ transaction, else READ COMMITTED
+	repeats  bool   // is called again when it lost a race: nothing of it stayed, and a client would do the same
 	waits    bool   // is held when the client prefers to wait and there is nothing to tell
 	maxBody  int64  // octets
 	check    func(body []byte) error
 }
 
 var endpoints = []*endpoint{
-	{name: "connect", path: "/sync/connect", maxBody: protocol.MaxBody, check: shape(protocol.DecodeConnect)},
+	{name: "connect", path: "/sync/connect", repeats: true, maxBody: protocol.MaxBody, check: shape(protocol.DecodeConnect)},
 	{name: "push", path: "/sync/push", maxBody: protocol.MaxPushBody, check: shape(protocol.DecodePush)},
-	{name: "pull", path: "/sync/pull", snapshot: true, waits: true, maxBody: protocol.MaxBody, check: shape(protocol.DecodePull)},
-	{name: "rebuild", path: "/sync/rebuild", snapshot: true, waits: true, maxBody: protocol.MaxBody, check: shape(protocol.DecodeRebuild)},
+	{name: "pull", path: "/sync/pull", snapshot: true, repeats: true, waits: true, maxBody: protocol.MaxBody, check: shape(protocol.DecodePull)},
+	{name: "rebuild", path: "/sync/rebuild", snapshot: true, repeats: true, waits: true, maxBody: protocol.MaxBody, check: shape(protocol.DecodeRebuild)},
 }
 
 func init() {
