@@ -85,8 +85,8 @@ GRANT EXECUTE ON FUNCTION synchro.synchro_compact(interval, int), synchro.synchr
 GRANT USAGE ON SCHEMA synchro_data TO synchro_worker;
 GRANT SELECT ON synchro.relation, synchro.captured_column, synchro.manifest, synchro.manifest_field, synchro.registry_generation,
   synchro.registration, synchro.active_registration, synchro.membership_dependency, synchro.standing_registration, synchro.progress, synchro.quarantine, synchro.scope, synchro.scope_entry,
-  synchro.manifest_affected_scope, synchro.client_materialized TO synchro_worker;
-GRANT INSERT, UPDATE, DELETE ON synchro.scope, synchro.scope_entry, synchro.manifest_affected_scope, synchro.client_materialized,
+  synchro.client_materialized TO synchro_worker;
+GRANT INSERT, UPDATE, DELETE ON synchro.scope, synchro.scope_entry, synchro.client_materialized,
   synchro.quarantine TO synchro_worker;
 GRANT UPDATE ON synchro.progress TO synchro_worker;
 GRANT SELECT, INSERT, UPDATE, DELETE ON synchro.backfill, synchro.staged_membership TO synchro_worker;

@@ -1,6 +1,6 @@
 -- Scopes with their resume floor as a position (lsn, event, effect), which compares as a row: see extension/cursor.c.
 CREATE VIEW synchro.scope_resume AS
-  SELECT s.scope_no, s.scope_id, s.membership_generation, s.retention_generation, s.high_lsn,
+  SELECT s.scope_no, s.scope_id, s.membership_generation, s.retention_generation, s.high_lsn, s.affected_version,
          coalesce(s.floor_lsn, '0/0') AS floor_lsn,
          CASE s.floor_kind WHEN 'generation_start' THEN -1 WHEN 'effect' THEN s.floor_event ELSE 9223372036854775807 END AS floor_event,
          CASE s.floor_kind WHEN 'generation_start' THEN -1 WHEN 'effect' THEN s.floor_effect ELSE 2147483647 END AS floor_effect
@@ -13,6 +13,14 @@ CREATE VIEW synchro.client_checkpoint AS
          CASE a.ack_kind WHEN 'generation_start' THEN -1 WHEN 'effect' THEN a.ack_effect ELSE 2147483647 END AS ack_effect,
          a.assigned
   FROM synchro.client_scope a;
+
+-- Stages of which pages can be served: every generation that they were made under is current.
+CREATE VIEW synchro.live_stage AS
+  SELECT g.*
+    FROM synchro.progress p
+    JOIN synchro.rebuild_stage g ON (g.stream_generation, g.schema_version) = (p.stream_generation, p.schema_version)
+    LEFT JOIN synchro.scope s ON s.scope_id = g.scope_id
+   WHERE (g.membership_generation, g.retention_generation) = (coalesce(s.membership_generation, 1), coalesce(s.retention_generation, 1));
 
 -- The tables of manifests: their ids, key, and where their rows are: column key_column, of key_type, of synchro_data.projection.
 CREATE VIEW synchro.synced_relation AS

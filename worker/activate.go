@@ -49,7 +49,7 @@ func (a *applier) activate(ctx context.Context, w *work) (*registry, error) {
 func (a *applier) install(ctx context.Context, w *work, next *registry, anew renewal, enter func(ctx context.Context, rel, before *relation) error) error {
 	old := a.active
 	rebuilt := map[int64]struct{}{} // scopes whose rows are others than their effects tell
-	steps, err := a.steps(ctx, old, next)
+	version, err := a.rematerializes(ctx, old, next)
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (a *applier) install(ctx context.Context, w *work, next *registry, anew ren
 		if next.byNo[rel.no] != nil && !anew.entries[rel.no] {
 			continue
 		}
-		held, err := a.retire(ctx, rel, w, steps, anew.entries[rel.no] && !anew.rows[rel.no])
+		held, err := a.retire(ctx, rel, w, version, anew.entries[rel.no] && !anew.rows[rel.no])
 		if err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func (a *applier) install(ctx context.Context, w *work, next *registry, anew ren
 		if before != nil && !anew.entries[rel.no] {
 			continue
 		}
-		if err := affect(ctx, a.conn, steps, rel); err != nil {
+		if err := affect(ctx, a.conn, version, rel); err != nil {
 			return err
 		}
 		if anew.entries[rel.no] {
@@ -108,19 +108,15 @@ func (a *applier) install(ctx context.Context, w *work, next *registry, anew ren
 	return nil
 }
 
-// steps are the manifests between two generations that rematerialize rows, as an array literal: more than one when a generation
-// between them was rejected.
-func (a *applier) steps(ctx context.Context, old, next *registry) (string, error) {
-	r, err := one(ctx, a.conn, `WITH RECURSIVE l AS (
+// rematerializes is the last manifest between two generations that rematerializes rows, 0 when none does. There is more than one between
+// them when a generation there was rejected.
+func (a *applier) rematerializes(ctx context.Context, old, next *registry) (int64, error) {
+	return count(ctx, a.conn, `WITH RECURSIVE l AS (
   SELECT m.* FROM synchro.manifest m WHERE m.schema_version = $2::text::int8 AND m.schema_version <> $1::text::int8
   UNION ALL
   SELECT m.* FROM l JOIN synchro.manifest m ON m.schema_version = l.parent_version AND m.schema_version <> $1::text::int8
 )
-SELECT coalesce(array_agg(l.schema_version), '{}') FROM l WHERE l.transition_class IN ('class_3', 'class_4')`, itoa(old.schemaVersion), itoa(next.schemaVersion))
-	if err != nil {
-		return "", err
-	}
-	return r.text(0), nil
+SELECT coalesce(max(l.schema_version), 0) FROM l WHERE l.transition_class IN ('class_3', 'class_4')`, itoa(old.schemaVersion), itoa(next.schemaVersion))
 }
 
 // renewal says what a generation makes anew while it is in use.
@@ -158,8 +154,8 @@ func (a *applier) renewed(ctx context.Context, next *registry) (renewal, error) 
 
 // retire removes what is materialized of a relation that left, or comes anew, its rows only if they are not kept. It returns the scopes
 // that held rows of it.
-func (a *applier) retire(ctx context.Context, rel *relation, w *work, steps string, keep bool) ([]int64, error) {
-	if err := affect(ctx, a.conn, steps, rel); err != nil {
+func (a *applier) retire(ctx context.Context, rel *relation, w *work, version int64, keep bool) ([]int64, error) {
+	if err := affect(ctx, a.conn, version, rel); err != nil {
 		return nil, err
 	}
 	rows, err := query(ctx, a.conn, `WITH e AS (DELETE FROM synchro.scope_entry WHERE rel_no = $1::text::int4 RETURNING scope_no)
@@ -199,12 +195,15 @@ func rebuild(ctx context.Context, conn *pgconn.PgConn, scopes map[int64]struct{}
 	return err
 }
 
-// affect marks the scopes that hold rows of a relation as affected by new manifests.
-func affect(ctx context.Context, conn *pgconn.PgConn, steps string, rel *relation) error {
-	_, err := query(ctx, conn, `INSERT INTO synchro.manifest_affected_scope (schema_version, scope_no)
-SELECT m, e.scope_no FROM (SELECT DISTINCT e.scope_no FROM synchro.scope_entry e WHERE e.rel_no = $2::text::int4 AND e.state <> 'x') e,
-       unnest($1::text::int8[]) m
-    ON CONFLICT DO NOTHING`, steps, itoa(int64(rel.no)))
+// affect marks the scopes that hold rows of a relation as affected by a manifest. Only the last one counts: whoever holds an earlier
+// manifest than that rebuilds the scope, whatever came before.
+func affect(ctx context.Context, conn *pgconn.PgConn, version int64, rel *relation) error {
+	if version == 0 {
+		return nil
+	}
+	_, err := query(ctx, conn, `UPDATE synchro.scope s SET affected_version = $1::text::int8
+  FROM (SELECT DISTINCT e.scope_no FROM synchro.scope_entry e WHERE e.rel_no = $2::text::int4 AND e.state <> 'x') e
+ WHERE s.scope_no = e.scope_no AND s.affected_version < $1::text::int8`, itoa(version), itoa(int64(rel.no)))
 	return err
 }
 

@@ -160,7 +160,7 @@ func (c *compactor) connected(ctx context.Context, fn func(*pgconn.PgConn) error
 func untilDue(ctx context.Context, conn *pgconn.PgConn, period time.Duration) (time.Duration, error) {
 	since, err := count(ctx, conn, `SELECT (extract(epoch FROM clock_timestamp() - greatest(
        (SELECT max(c.finished_at) FROM synchro.compaction c WHERE c.request IS NULL),
-       (SELECT g.created_at FROM synchro.registry_generation g WHERE g.generation = 1))) * 1000)::int8`)
+       (SELECT m.created_at FROM synchro.manifest m WHERE m.schema_version = 1))) * 1000)::int8`)
 	return period - time.Duration(since)*time.Millisecond, err
 }
 

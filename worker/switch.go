@@ -143,7 +143,7 @@ func (c *crossing) recompose(ctx context.Context, old, next *registry) error {
 	if err != nil {
 		return err
 	}
-	steps, err := c.a.steps(ctx, old, next)
+	version, err := c.a.rematerializes(ctx, old, next)
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (c *crossing) recompose(ctx context.Context, old, next *registry) error {
 		c.found[rel][r.int64(1)] = struct{}{}
 		if !done[rel] {
 			done[rel] = true
-			if err := affect(ctx, c.a.conn, steps, next.byNo[rel]); err != nil {
+			if err := affect(ctx, c.a.conn, version, next.byNo[rel]); err != nil {
 				return err
 			}
 		}

@@ -26,7 +26,7 @@ BEGIN
                 UNION ALL
                 SELECT g.boundary_lsn, 9223372036854775807, 2147483647, 0
                   FROM synchro.rebuild_session r
-                  JOIN synchro.rebuild_stage g ON g.stage_no = r.stage_no
+                  JOIN synchro.live_stage g ON g.stage_no = r.stage_no
                   JOIN synchro.client c ON c.client_no = r.client_no AND c.client_generation = r.client_generation
                  WHERE r.scope_id = s.scope_id AND NOT r.completed AND r.expires_at > now() AND NOT c.expired AND c.retired_at IS NULL
                 UNION ALL

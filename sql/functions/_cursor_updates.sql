@@ -28,8 +28,7 @@ BEGIN
                  c.schema_hash <> p_schema_hash AS old,
                  c.presented_scope = ANY (p_affected) AS affected,
                  CASE WHEN NOT l.incompatible AND c.presented_scope <> ALL (p_affected)
-                       AND NOT EXISTS (SELECT FROM synchro.manifest_affected_scope a
-                                        WHERE a.schema_version = ANY (l.class_3) AND a.scope_no = s.scope_no)
+                       AND coalesce(s.affected_version, 0) <= l.schema_version
                        AND c.stream_generation = p_progress.stream_generation
                        AND c.client_generation = p_client.client_generation
                        AND c.membership_generation = coalesce(s.membership_generation, 1)

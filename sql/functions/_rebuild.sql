@@ -40,7 +40,7 @@ BEGIN
 
   IF v_assigned AND v_session.client_generation = v_client.client_generation AND v_session.write_epoch = v_client.accepted_write_epoch
      AND v_session.expires_at > now() AND coalesce(v_token ->> 'st' = v_session.stage_no::text, v_token IS NULL) THEN
-    v_page := synchro._rebuild_page(v_client, v_session, v_progress, v_token);
+    v_page := synchro._rebuild_page(v_client, v_session, v_token);
   END IF;
   IF v_page IS NULL THEN
     PERFORM synchro._raise('rebuild_restart_required', jsonb_build_object('scope_id', v_request.scope));

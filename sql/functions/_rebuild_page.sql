@@ -1,5 +1,4 @@
-CREATE FUNCTION synchro._rebuild_page(p_client synchro.client, p_session synchro.rebuild_session, p_progress synchro.progress,
-                                      p_token jsonb) RETURNS text LANGUAGE plpgsql
+CREATE FUNCTION synchro._rebuild_page(p_client synchro.client, p_session synchro.rebuild_session, p_token jsonb) RETURNS text LANGUAGE plpgsql
 SET search_path = pg_catalog, synchro, pg_temp AS $fn$
 -- The page of a session that a continuation asks for, the first one without; NULL when its stage, or a key of its tokens, is no longer in
 -- force. Only the session and its stage determine the octets. With its last page a session is completed: what its final cursor needs
@@ -18,12 +17,8 @@ DECLARE
   v_issued   bigint := extract(epoch FROM p_session.issued_at) * 1000000;
 BEGIN
   SELECT g.*, m.schema_hash INTO v_stage
-    FROM synchro.rebuild_stage g
-    JOIN synchro.manifest m ON m.schema_version = g.schema_version
-    LEFT JOIN synchro.scope s ON s.scope_id = g.scope_id
-   WHERE g.stage_no = p_session.stage_no
-     AND (g.stream_generation, g.schema_version, g.membership_generation, g.retention_generation)
-       = (p_progress.stream_generation, p_progress.schema_version, coalesce(s.membership_generation, 1), coalesce(s.retention_generation, 1));
+    FROM synchro.live_stage g JOIN synchro.manifest m ON m.schema_version = g.schema_version
+   WHERE g.stage_no = p_session.stage_no;
   IF NOT FOUND THEN
     RETURN NULL;
   END IF;

@@ -28,10 +28,8 @@ BEGIN
     o_reason := 'incompatible_schema_transition';
     RETURN;
   ELSE
-    o_affected := ARRAY(SELECT DISTINCT s.scope_id
-                          FROM synchro.manifest_affected_scope a JOIN synchro.scope s USING (scope_no)
-                         WHERE a.schema_version = ANY (v_step.class_3) AND s.scope_id = ANY (p_assigned)
-                         ORDER BY s.scope_id);
+    o_affected := ARRAY(SELECT s.scope_id FROM synchro.scope s
+                         WHERE s.scope_id = ANY (p_assigned) AND s.affected_version > p_version ORDER BY s.scope_id);
   END IF;
   o_action := CASE WHEN o_affected = '{}' THEN 'replace' ELSE 'rebuild_local' END;
 END

@@ -2,13 +2,14 @@ CREATE FUNCTION synchro._tidy(p_stale_before timestamptz, p_batch_size int) RETU
 SET search_path = pg_catalog, synchro, pg_temp AS $fn$
 -- Removes what serves nobody any more, about p_batch_size rows of each kind a call; returns how many rows went, so that 0 means that
 -- nothing is left. Locks: rows; those that somebody holds are passed over.
---   rebuilds: sessions after their 24 hours, stages that no session uses
+--   rebuilds: sessions after their 24 hours, stages that no session uses or that are of a generation gone by
+--   configurations: registrations, dependencies and copies of functions that no generation in use or to come has
 --   digests: those of earlier manifests, and of scopes that no client is assigned any more
 --   tombstones: of rows deleted before p_stale_before. Whoever has not acknowledged anything since then is expired and rebuilds; whoever
 --     has, has seen the row go. From then on the identity counts as absent.
 --   checkpoints: of retired clients; of scopes that expired ones had lost before, since they cannot present a cursor of them any more
 DECLARE
-  v_rows  bigint := synchro._drop_expired_rebuilds(p_batch_size);
+  v_rows  bigint := synchro._drop_expired_rebuilds(p_batch_size) + synchro._retire_configurations(p_batch_size);
   v_count bigint;
 BEGIN
   DELETE FROM synchro.scope_digest_cache k

@@ -74,7 +74,8 @@ CREATE TABLE synchro.scope (
   floor_lsn             pg_lsn,
   floor_event           bigint,
   floor_effect          int,
-  high_lsn              pg_lsn NOT NULL    -- commit of the last effect: a digest cached at this value is current
+  high_lsn              pg_lsn NOT NULL,   -- commit of the last effect: a digest cached at this value is current
+  affected_version      bigint NOT NULL DEFAULT 0 -- the last manifest that rematerialized it: whoever holds an earlier one rebuilds
 ) WITH (fillfactor = 70);
 
 -- One row per (scope, row). Only the latest effect of a row in a scope is ever delivered.
@@ -105,13 +106,6 @@ CREATE TABLE synchro.compaction (
   expired_clients bigint NOT NULL DEFAULT 0,
   deleted_entries bigint NOT NULL DEFAULT 0,
   deleted_other   bigint NOT NULL DEFAULT 0 -- rows of rebuilds, tombstones, digests, checkpoints
-);
-
--- Scopes that a Class 3 manifest rematerialized.
-CREATE TABLE synchro.manifest_affected_scope (
-  schema_version bigint NOT NULL REFERENCES synchro.manifest,
-  scope_no       bigint NOT NULL,
-  PRIMARY KEY (schema_version, scope_no)
 );
 
 -- Accepted pushes that are materialized: the client's highest write epoch seen in the stream.

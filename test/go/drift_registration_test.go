@@ -49,7 +49,7 @@ func TestAddedColumnWithoutValues(t *testing.T) {
 	}
 	c.same("added column", fmt.Sprintf("SELECT c1, %s FROM synchro_data.r_1", c.column("extra")), "SELECT id, extra FROM app.item")
 	c.want("SELECT max(membership_generation) FROM synchro.scope", "1")
-	c.want("SELECT count(*) FROM synchro.manifest_affected_scope WHERE schema_version = (SELECT schema_version FROM synchro.progress)", "0")
+	c.want("SELECT count(*) FROM synchro.scope WHERE affected_version = (SELECT schema_version FROM synchro.progress)", "0")
 	c.exec("DELETE FROM app.item WHERE id IN (1, 2, 30); INSERT INTO app.item (id, owner, shared) VALUES (20, 'x', true)")
 	if before == c.value(entries) {
 		t.Error("the comparison of entries says nothing")
@@ -84,8 +84,8 @@ func TestAddedColumnWithValues(t *testing.T) {
 	c.want("SELECT count(*) FROM app.item WHERE level = 1", "9")
 	c.want("SELECT string_agg(scope_id, ',' ORDER BY scope_id) FROM synchro.scope WHERE membership_generation = 2", "user:u0,user:u1,user:u2,user:u7,user:u8")
 	c.want("SELECT string_agg(DISTINCT scope_id, ',') FROM synchro.scope WHERE membership_generation = 1", "other")
-	c.want(`SELECT string_agg(scope_id, ',' ORDER BY scope_id) FROM synchro.manifest_affected_scope JOIN synchro.scope USING (scope_no)
-		WHERE schema_version = (SELECT schema_version FROM synchro.progress)`, "user:u0,user:u1,user:u2,user:u7,user:u8")
+	c.want(`SELECT string_agg(scope_id, ',' ORDER BY scope_id) FROM synchro.scope
+		WHERE affected_version = (SELECT schema_version FROM synchro.progress)`, "user:u0,user:u1,user:u2,user:u7,user:u8")
 	c.poll("end of the stage", stages, "0")
 }
 

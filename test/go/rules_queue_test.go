@@ -131,7 +131,7 @@ func TestTablesThatComeAndGoWithARule(t *testing.T) {
 	if passed.Load() < 6 {
 		t.Errorf("%d batches", passed.Load())
 	}
-	c.want("SELECT string_agg(s.scope_id, ', ' ORDER BY s.scope_id) FROM synchro.manifest_affected_scope a JOIN synchro.scope s USING (scope_no) WHERE schema_version > "+version+" AND scope_id = 'user:u3'", "user:u3")
+	c.want("SELECT string_agg(s.scope_id, ', ' ORDER BY s.scope_id) FROM synchro.scope s WHERE affected_version > "+version+" AND scope_id = 'user:u3'", "user:u3")
 
 	c.released()
 	c.exec("BEGIN; " + ruleChange("app.item_scopes", "") + "; SELECT synchro.synchro_unregister_table('app.second'); COMMIT")
@@ -226,7 +226,7 @@ func TestCompositionChange(t *testing.T) {
 	c.exec("SELECT synchro.synchro_register_table('app.item', 'app.item_scopes', 'single_scope', p_push_policy => 'read_only', p_deleted_at_col => 'deleted_at')")
 	c.newest()
 	c.want("SELECT m.transition_class FROM synchro.progress p JOIN synchro.manifest m USING (schema_version)", "class_3")
-	c.want("SELECT string_agg(s.scope_id, ', ' ORDER BY s.scope_id) FROM synchro.progress p JOIN synchro.manifest_affected_scope a USING (schema_version) JOIN synchro.scope s USING (scope_no)",
+	c.want("SELECT string_agg(s.scope_id, ', ' ORDER BY s.scope_id) FROM synchro.progress p JOIN synchro.scope s ON s.affected_version = p.schema_version",
 		"user:u0, user:u1, user:u2, user:u3")
 	c.want(memberships, "all 1, user:u0 2, user:u1 2, user:u2 2, user:u3 2")
 	c.exec("UPDATE app.item SET shared = true WHERE id = 1")

@@ -111,7 +111,7 @@ func TestActivationsKeepTheirPlace(t *testing.T) {
 	c.exec("INSERT INTO app.item (id, owner) VALUES (12, 'u1')")
 	c.equal()
 	c.want("SELECT registry_generation FROM synchro.progress", "2")
-	c.want("SELECT count(*) FROM synchro.manifest_affected_scope", "2")
+	c.want("SELECT count(*) FROM synchro.scope WHERE affected_version = 2", "2")
 	table := c.value("SELECT table_id FROM synchro.relation")
 
 	c.exec("SELECT synchro.synchro_unregister_table('app.item')")

@@ -78,7 +78,8 @@ TRUNCATE synchro.client CASCADE;
 ROLLBACK TO r;
 SELECT synchro.synchro_expire_client('u', 'u-1');
 ROLLBACK TO r;
--- Its checkpoints go, those of others stay.
+-- Its checkpoints go, those of others stay. What other files have left behind goes before.
+DO $do$ BEGIN WHILE synchro._retire_configurations(10000) > 0 LOOP END LOOP; END $do$;
 SELECT synchro._tidy(now() - interval '30 days', 100), synchro._tidy(now() - interval '30 days', 100) AS again, client_id, count(scope_id) FROM synchro.client LEFT JOIN synchro.client_scope USING (client_no) GROUP BY client_id ORDER BY 3;
 ROLLBACK TO s;
 -- Ledgers survive expiry and compaction, and go only after retirement.

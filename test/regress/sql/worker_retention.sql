@@ -15,7 +15,7 @@ GRANT EXECUTE ON FUNCTION keep.item_scopes(int) TO synchro_worker;
 SELECT synchro.synchro_register_table('keep.item', 'keep.item_scopes', p_push_policy => 'read_only');
 INSERT INTO keep.item SELECT n, 'kim' FROM generate_series(1, 5) n;
 COMMIT;
-SELECT synchro.synchro_compact();
+SELECT synchro.synchro_compact() ->> 'deleted_entries' AS entries;
 DELETE FROM keep.item WHERE id <= 3;
 -- Refused before anything is done.
 \set VERBOSITY terse
