@@ -99,6 +99,9 @@ func (m *membership) changeRule() {
 	for range uniform(m.t, "meanwhile", 6) {
 		m.must(m.exec(m.transaction()))
 	}
+	if chance(m.t, "compact", 2) { // with it go the rules before the one that is still in force
+		m.must(m.exec("SELECT synchro.synchro_compact()"))
+	}
 	m.must(pgtest.WaitFor(m.t.Context(), settle, "changed rule in force", func() (done bool, err error) {
 		var rejected bool
 		err = m.db.QueryRow(m.t.Context(), `SELECT p.registry_generation = (SELECT max(g.generation) FROM synchro.registry_generation g) AND NOT EXISTS (SELECT FROM synchro.backfill),
