@@ -3,6 +3,7 @@ package protocol
 import (
 	"errors"
 	"io"
+	"net"
 	"net/http"
 
 	"synchro/internal/ijson"
@@ -24,16 +25,21 @@ var (
 	ErrTooLarge = errors.New("body is too large")
 	errRange    = errors.New("out of range")
 	errEmpty    = errors.New("empty")
+	errFraming  = errors.New("malformed transfer coding")
 	errUUID     = errors.New("not a lower case, hyphenated, non-nil UUID")
 )
 
-// ReadBody reads a whole request body of at most limit octets. One that did not arrive says nothing about the request: it may be sent again.
+// ReadBody reads a whole request body of at most limit octets. One that did not arrive says nothing about the request: it may be sent
+// again; one whose framing is wrong would be wrong again.
 func ReadBody(r io.Reader, limit int64) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(r, limit+1))
 	var tooLarge *http.MaxBytesError
+	var network net.Error
 	switch {
 	case errors.As(err, &tooLarge) || int64(len(body)) > limit:
 		return nil, invalidRequest(ErrTooLarge)
+	case err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.As(err, &network):
+		return nil, invalidRequest(errFraming)
 	case err != nil:
 		e := NewError(ErrTemporaryUnavailable, "the request did not arrive completely") // the cause may name addresses
 		e.Cause = err
@@ -53,4 +59,35 @@ func invalidRequest(reason error) *Error {
 func open(body []byte) (*ijson.Reader, []byte) {
 	value, err := ijson.Value(body, MaxDepth)
 	return &ijson.Reader{Err: err, Checked: err == nil}, value
+}
+
+// Gates is what a request whose shape is wrong says of the checks that come before the shape, as a request of its own that no endpoint
+// accepts: client id and versions. nil when it names no client.
+func Gates(body []byte) []byte {
+	value, err := ijson.Value(body, MaxDepth)
+	if err != nil || ijson.KindOf(value) != ijson.Object {
+		return nil
+	}
+	members, err := ijson.Map(value)
+	if err != nil {
+		return nil
+	}
+	out, named := []byte{'{'}, false
+	for _, m := range members {
+		switch name := string(m.Name); name {
+		case "client_id":
+			named = ijson.KindOf(m.Value) == ijson.String
+		case "protocol_version", "app_version":
+		default:
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(ijson.AppendQuoted(out, m.Name), ':'), m.Value...)
+	}
+	if !named {
+		return nil
+	}
+	return append(out, '}')
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -49,6 +50,8 @@ func newAuthenticator(cfg Config) *authenticator {
 var (
 	errNoCredential = errors.New("no bearer credential")
 	errNoSubject    = errors.New("credential without a usable subject")
+	errClaim        = errors.New("credential with a claim that cannot be used")
+	errCritical     = errors.New("credential with an extension that must be understood")
 )
 
 // identify returns the caller of a request; any error means 401, its text is for the log and carries no part of the token.
@@ -62,10 +65,10 @@ func (a *authenticator) identify(r *http.Request) (identity, error) {
 		return identity{}, errNoCredential
 	}
 	claims := jwt.MapClaims{}
-	if _, err := a.parser.ParseWithClaims(token, claims, func(*jwt.Token) (any, error) { return a.secret, nil }); err != nil {
+	if _, err := a.parser.ParseWithClaims(token, claims, a.key); err != nil {
 		return identity{}, reason(err)
 	}
-	if err := a.checkPayload(token); err != nil {
+	if err := a.checkPayload(token, claims); err != nil {
 		return identity{}, err
 	}
 	user, ok := claims[a.subject].(string)
@@ -83,23 +86,68 @@ func (a *authenticator) identify(r *http.Request) (identity, error) {
 	return identity{user: user, claims: payload, expires: expires.Add(a.leeway)}, nil
 }
 
+// key is the key of a token. One that says that its reader must understand more than RFC 7515 has is refused: we do not.
+func (a *authenticator) key(token *jwt.Token) (any, error) {
+	if _, critical := token.Header["crit"]; critical {
+		return nil, errCritical
+	}
+	return a.secret, nil
+}
+
 // checkPayload looks at what was signed as strictly as at a body: the library's reader would replace text that is no Unicode, so that two
-// subjects became one user, and take the last of two members; and the database must be able to hold every claim.
-func (a *authenticator) checkPayload(token string) error {
+// subjects became one user, and take the last of two members; it overflows on times that no clock reaches, and what overflows is in the
+// past; and the database must be able to hold every claim.
+func (a *authenticator) checkPayload(token string, claims jwt.MapClaims) error {
 	_, rest, _ := strings.Cut(token, ".")
 	segment, _, _ := strings.Cut(rest, ".")
 	payload, err := a.parser.DecodeSegment(segment)
 	if err != nil {
 		return jwt.ErrTokenMalformed
 	}
+	for _, name := range []string{"exp", "nbf", "iat"} {
+		if number, ok := claims[name].(json.Number); ok {
+			if seconds, err := number.Float64(); err != nil || seconds < 0 || seconds > ijson.MaxSafe {
+				return errClaim
+			}
+		}
+	}
+	if !storable(map[string]any(claims)) {
+		return errClaim
+	}
 	return ijson.Validate(payload, ijson.DefaultDepth)
+}
+
+// maxDigits bounds a number among the claims: its digits, and its zeros after the point. jsonb holds more, but not all that JSON can write.
+const maxDigits = 1000
+
+// storable says whether jsonb can hold all numbers of a value.
+func storable(value any) bool {
+	switch value := value.(type) {
+	case json.Number:
+		_, exponent, scaled := strings.Cut(strings.ToLower(string(value)), "e")
+		power, err := strconv.Atoi(exponent)
+		return len(value) <= maxDigits && (!scaled || err == nil && power >= -maxDigits)
+	case map[string]any:
+		for _, member := range value {
+			if !storable(member) {
+				return false
+			}
+		}
+	case []any:
+		for _, element := range value {
+			if !storable(element) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // reason reduces a parser's error to its kind: the library's text may quote the token.
 func reason(err error) error {
 	for _, kind := range []error{
 		jwt.ErrTokenExpired, jwt.ErrTokenNotValidYet, jwt.ErrTokenUsedBeforeIssued, jwt.ErrTokenSignatureInvalid,
-		jwt.ErrTokenInvalidIssuer, jwt.ErrTokenInvalidAudience, jwt.ErrTokenRequiredClaimMissing, jwt.ErrTokenMalformed,
+		jwt.ErrTokenInvalidIssuer, jwt.ErrTokenInvalidAudience, jwt.ErrTokenRequiredClaimMissing, errCritical, jwt.ErrTokenMalformed,
 	} {
 		if errors.Is(err, kind) {
 			return kind

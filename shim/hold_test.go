@@ -104,7 +104,11 @@ func TestOnlySilenceIsHeld(t *testing.T) {
 func TestPreference(t *testing.T) {
 	for value, want := range map[string]time.Duration{
 		"wait=10": 10, "WAIT=10": 10, " wait = 10 ": 10, `wait="10"`: 10, "wait=10; x=y": 10, "respond-async, wait=3": 3, "wait=3, wait=9": 3,
-		"wait=61": 60, "wait=0": 0, "wait=1.5": 0, "wait=": 0, "waiting=3": 0, "": 0, "wait=99999999999999999999": 0,
+		"wait=61": 60, "wait=0": 0, "wait=1.5": 0, "wait=": 0, "waiting=3": 0, "": 0, "wait=99999999999999999999": 60, "wait=2147483648": 60,
+		"wait": 0, "wait, wait=9": 0, "wait=+5": 0, "wait=-5": 0, "wait=5s": 0, "wait=007": 7, "wait=5 5": 0, `wait="5`: 0, `wait=""`: 0,
+		// What is quoted is a value, whatever it looks like.
+		`foo="a, wait=9, b", wait=3`: 3, `foo="a\", wait=9", wait=3`: 3, `foo="wait=9"`: 0, `foo; bar="x, wait=9"; baz, wait=3`: 3, `wait="1\0"`: 10,
+		`foo="\\", wait=3`: 3, `foo=", wait=9`: 0, ",, ,wait=3": 3, `wait=3;wait=9`: 3, "foo;wait=9": 0, "\twait\t=\t3\t;x": 3,
 	} {
 		if got := preferredWait(http.Header{"Prefer": {value}}, time.Minute); got != want*time.Second {
 			t.Errorf("%q: %s", value, got)

@@ -121,6 +121,9 @@ func (s *Server) exchange(w http.ResponseWriter, r *http.Request, ep *endpoint) 
 	}
 	// All of it is read. The limit would otherwise end the request: the connection is watched for the client's going away.
 	http.NewResponseController(w).SetReadDeadline(time.Time{})
+	if err := ep.check(body); err != nil {
+		return s.refuseShape(w, r, ep, who, body, err), 0
+	}
 	mark := s.news.mark()
 	a, err := s.ask(r.Context(), ep, who, body)
 	if wait := preferredWait(r.Header, s.cfg.MaxWait); wait > 0 && ep.waits && err == nil && a.waitOn != nil && s.waiting.enter(who.user) {
@@ -143,6 +146,18 @@ func (s *Server) exchange(w http.ResponseWriter, r *http.Request, ep *endpoint) 
 	return s.write(w, a.status, a.body), held
 }
 
+// refuseShape answers a request whose shape is wrong. Whose client it is, and versions, come before the shape, and only the database knows
+// them: it is asked with no more than what tells these, which it can only refuse.
+func (s *Server) refuseShape(w http.ResponseWriter, r *http.Request, ep *endpoint, who identity, body []byte, shape error) int {
+	if gates := protocol.Gates(body); gates != nil {
+		a, err := s.ask(r.Context(), ep, who, gates)
+		if err == nil && (a.status == http.StatusUnauthorized || a.status == http.StatusUpgradeRequired) {
+			return s.write(w, a.status, a.body)
+		}
+	}
+	return s.refuse(w, refused(shape))
+}
+
 // smallAnswer is the octets of an answer that the connection's buffers take in at once.
 const smallAnswer = 64 << 10
 
@@ -160,21 +175,27 @@ func (s *Server) ask(client context.Context, ep *endpoint, who identity, body []
 
 var errIntake = errors.New("request refused at intake")
 
-// intake reads a body within its limit and checks its shape; the database gets exactly these octets.
+// intake reads a body within its limit; the database gets exactly these octets.
 func intake(w http.ResponseWriter, r *http.Request, ep *endpoint) ([]byte, error) {
-	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if !plainJSON(r.Header) {
+		return nil, errIntake
+	}
+	return protocol.ReadBody(http.MaxBytesReader(w, r.Body, ep.maxBody), ep.maxBody)
+}
+
+// plainJSON says whether a body is declared as JSON in UTF-8, and as nothing else.
+func plainJSON(h http.Header) bool {
+	types := h.Values("Content-Type")
+	if len(types) != 1 {
+		return false
+	}
+	kind, params, err := mime.ParseMediaType(types[0])
 	charset := params["charset"]
 	if err != nil || kind != "application/json" || (charset != "" && !strings.EqualFold(charset, "utf-8")) {
-		return nil, errIntake
+		return false
 	}
-	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-		return nil, errIntake
-	}
-	body, err := protocol.ReadBody(http.MaxBytesReader(w, r.Body, ep.maxBody), ep.maxBody)
-	if err != nil {
-		return nil, err
-	}
-	return body, ep.check(body)
+	encoding := strings.Join(h.Values("Content-Encoding"), ",")
+	return encoding == "" || strings.EqualFold(encoding, "identity")
 }
 
 // refused is the answer to an error of intake.

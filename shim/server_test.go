@@ -205,20 +205,68 @@ func TestClaimsAreExact(t *testing.T) {
 		`{"sub":"alice","exp":EXP,"x":"a\u0000"}`:         401,
 		`{"sub":"alice","exp":EXP,"x":1e999999}`:          401,
 		`{"sub":"alice","exp":EXP,"x":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`: 401,
+		`{"sub":"alice","exp":EXP,"x":1e-1000}`:                                                       200,
+		`{"sub":"alice","exp":EXP,"x":[{"y":1e-99999}]}`:                                              401, // no jsonb holds it
+		`{"sub":"alice","exp":EXP,"x":0e-99999}`:                                                      401,
+		`{"sub":"alice","exp":EXP,"x":1.` + strings.Repeat("0", 20000) + `1}`:                         401,
+		`{"sub":"alice","exp":EXP,"x":1e-99999999999999999999}`:                                       401,
+		`{"sub":"alice","exp":9007199254740991}`:                                                      200,
+		`{"sub":"alice","exp":9007199254740993}`:                                                      401,
+		`{"sub":"alice","exp":1e300}`:                                                                 401,
+		`{"sub":"alice","exp":"EXP"}`:                                                                 401,
+		`{"sub":"alice","exp":null}`:                                                                  401,
+		`{"sub":"alice","exp":EXP,"nbf":1e300}`:                                                       401, // not yet, and never the past that it overflows to
+		`{"sub":"alice","exp":EXP,"iat":1e300}`:                                                       401,
+		`{"sub":"alice","exp":EXP,"nbf":-1e300}`:                                                      401,
+		`{"sub":"alice","exp":EXP,"nbf":"1"}`:                                                         401,
+		`{"sub":null,"exp":EXP}`:                                                                      401,
+		`{"sub":["alice"],"exp":EXP}`:                                                                 401,
+		`["alice"]`:                                                                                   401,
+		"\ufeff" + `{"sub":"alice","exp":EXP}`:                                                        401,
+		`{"sub":"alice","exp":EXP}{}`:                                                                 401,
 	} {
-		signing := jwt.New(jwt.SigningMethodHS256)
-		header, _ := json.Marshal(signing.Header)
-		text := signing.EncodeSegment(header) + "." + signing.EncodeSegment([]byte(strings.Replace(payload, "EXP", expires, 1)))
-		signature, err := jwt.SigningMethodHS256.Sign(text, []byte(testSecret))
-		if err != nil {
-			t.Fatal(err)
+		if got := statusOf(t, `{"alg":"HS256","typ":"JWT"}`, strings.Replace(payload, "EXP", expires, 1)); got != status {
+			t.Errorf("%.60q: status %d, want %d", payload, got, status)
 		}
-		_, h, _ := testServer(t, answers(200, "{}"))
-		w := post(t, h, pullBody, func(r *http.Request) {
-			r.Header.Set("Authorization", "Bearer "+text+"."+signing.EncodeSegment(signature))
-		})
-		if w.Code != status {
-			t.Errorf("%.60q: status %d, want %d", payload, w.Code, status)
+	}
+}
+
+// statusOf is the answer to a pull with a token of exactly that header and payload, signed rightly.
+func statusOf(t *testing.T, header, payload string) int {
+	t.Helper()
+	signing := jwt.New(jwt.SigningMethodHS256)
+	text := signing.EncodeSegment([]byte(header)) + "." + signing.EncodeSegment([]byte(payload))
+	signature, err := jwt.SigningMethodHS256.Sign(text, []byte(testSecret))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, h, _ := testServer(t, answers(200, "{}"))
+	return post(t, h, pullBody, func(r *http.Request) {
+		r.Header.Set("Authorization", "Bearer "+text+"."+signing.EncodeSegment(signature))
+	}).Code
+}
+
+// One algorithm, and nothing in the header that would have to be understood.
+func TestHeaderOfACredential(t *testing.T) {
+	payload := fmt.Sprintf(`{"sub":"alice","exp":%d}`, time.Now().Add(time.Hour).Unix())
+	for header, status := range map[string]int{
+		`{"alg":"HS256"}`:                       200,
+		`{"alg":"HS256","typ":"at+jwt"}`:        200,
+		`{"alg":"HS256","crit":["exp"]}`:        401,
+		`{"alg":"HS256","crit":[],"b64":false}`: 401,
+		`{"alg":"hs256"}`:                       401,
+		`{"alg":"HS384"}`:                       401,
+		`{"alg":"HS512"}`:                       401,
+		`{"alg":"RS256"}`:                       401,
+		`{"alg":"none"}`:                        401,
+		`{"alg":["HS256"]}`:                     401,
+		`{"alg":""}`:                            401,
+		`{}`:                                    401,
+		`[]`:                                    401,
+		``:                                      401,
+	} {
+		if got := statusOf(t, header, payload); got != status {
+			t.Errorf("%s: status %d, want %d", header, got, status)
 		}
 	}
 }
@@ -250,7 +298,14 @@ func TestIntakeRefuses(t *testing.T) {
 	}{
 		"other content type": {pullBody, func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }},
 		"other charset":      {pullBody, func(r *http.Request) { r.Header.Set("Content-Type", "application/json; charset=latin1") }},
+		"no content type":    {pullBody, func(r *http.Request) { r.Header.Del("Content-Type") }},
+		"two content types":  {pullBody, func(r *http.Request) { r.Header.Add("Content-Type", "text/plain") }},
+		"two charsets":       {pullBody, func(r *http.Request) { r.Header.Set("Content-Type", "application/json; charset=utf-8; charset=latin1") }},
 		"compressed request": {pullBody, func(r *http.Request) { r.Header.Set("Content-Encoding", "gzip") }},
+		"compressed twice":   {pullBody, func(r *http.Request) { r.Header["Content-Encoding"] = []string{"identity", "gzip"} }},
+		"empty":              {"", nil},
+		"blank":              {" \n", nil},
+		"byte order mark":    {"\ufeff" + pullBody, nil},
 		"duplicate member":   {strings.Replace(pullBody, `"limit":100`, `"limit":100,"limit":100`, 1), nil},
 		"unknown member":     {strings.Replace(pullBody, `"limit":100`, `"limit":100,"user_id":"bob"`, 1), nil},
 		"limit zero":         {strings.Replace(pullBody, `"limit":100`, `"limit":0`, 1), nil},
@@ -265,7 +320,55 @@ func TestIntakeRefuses(t *testing.T) {
 			if w.Code != 400 || !strings.Contains(w.Body.String(), `"code":"invalid_request"`) {
 				t.Errorf("answer %d %s", w.Code, w.Body)
 			}
+			if never.body == c.body && c.body != "" {
+				t.Error("it reached the database")
+			}
 		})
+	}
+}
+
+// What says nothing else is taken.
+func TestIntakeTakes(t *testing.T) {
+	for name, change := range map[string]func(*http.Request){
+		"upper case":        func(r *http.Request) { r.Header.Set("Content-Type", "Application/JSON; Charset=UTF-8") },
+		"quoted charset":    func(r *http.Request) { r.Header.Set("Content-Type", `application/json;charset="utf-8"`) },
+		"other parameter":   func(r *http.Request) { r.Header.Set("Content-Type", "application/json; profile=x") },
+		"identity encoding": func(r *http.Request) { r.Header.Set("Content-Encoding", "Identity") },
+	} {
+		_, h, _ := testServer(t, answers(200, "{}"))
+		if w := post(t, h, " \n"+pullBody+"\t\r\n", change); w.Code != 200 {
+			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		}
+	}
+}
+
+// Whose client it is, and versions, come before the shape: the database is asked for these alone, and for nothing that it could do.
+func TestBindingAndVersionsComeBeforeTheShape(t *testing.T) {
+	gates := `{"client_id":"c\ud83d\ude00","protocol_version":3,"app_version":"0.1.0"}`
+	for name, c := range map[string]struct {
+		body   string
+		answer func() (answer, error)
+		asked  string
+		status int
+	}{
+		"another user's":     {`{"x":1,` + gates[1:], func() (answer, error) { return answer{status: 401, body: "{}"}, nil }, gates, 401},
+		"too old":            {`{"x":1,` + gates[1:], func() (answer, error) { return answer{status: 426, body: "{}"}, nil }, gates, 426},
+		"neither":            {`{"x":1,` + gates[1:], func() (answer, error) { return answer{status: 400, body: "{}"}, nil }, gates, 400},
+		"never accepted":     {`{"x":1,` + gates[1:], func() (answer, error) { return answer{status: 200, body: "{}"}, nil }, gates, 400},
+		"database is away":   {`{"x":1,` + gates[1:], func() (answer, error) { return answer{}, io.ErrUnexpectedEOF }, gates, 400},
+		"no client":          {`{"x":1,"app_version":"1"}`, nil, "", 400},
+		"client of no name":  {`{"client_id":5}`, nil, "", 400},
+		"no object":          {`["client_id"]`, nil, "", 400},
+		"malformed":          {`{"x":1,` + gates[1:] + "}", nil, "", 400},
+		"two clients":        {`{"client_id":"d",` + gates[1:], nil, "", 400},
+		"nested too deeply":  {`{"x":` + strings.Repeat("[", 32) + strings.Repeat("]", 32) + "," + gates[1:], nil, "", 400},
+		"nested just enough": {`{"x":` + strings.Repeat("[", 31) + strings.Repeat("]", 31) + "," + gates[1:], func() (answer, error) { return answer{status: 401, body: "{}"}, nil }, gates, 401},
+	} {
+		db := &fakeDatabase{answer: c.answer}
+		_, h, _ := testServer(t, db)
+		if w := post(t, h, c.body, nil); w.Code != c.status || db.body != c.asked {
+			t.Errorf("%s: status %d, the database was asked %q", name, w.Code, db.body)
+		}
 	}
 }
 
@@ -370,6 +473,29 @@ func TestReady(t *testing.T) {
 	}
 	if asked := db.asked.Load(); asked > 3 {
 		t.Errorf("probes asked the database %d times", asked)
+	}
+}
+
+func TestRoutesTakeTheirMethodOnly(t *testing.T) {
+	_, h, _ := testServer(t, &fakeDatabase{})
+	for target, allowed := range map[string]string{"/sync/connect": "POST", "/sync/push": "POST", "/sync/pull": "POST", "/sync/rebuild": "POST", "/ready": "GET, HEAD"} {
+		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"} {
+			if strings.Contains(allowed, method) {
+				continue
+			}
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest(method, target, nil))
+			if w.Code != 405 || w.Header().Get("Allow") != allowed {
+				t.Errorf("%s %s: %d, allowed %q", method, target, w.Code, w.Header().Get("Allow"))
+			}
+		}
+	}
+	for _, target := range []string{"/", "/sync", "/sync/", "/sync/pull/", "/SYNC/pull", "/sync/schema", "/sync/tables", "/sync/events"} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("POST", target, nil))
+		if w.Code != 404 {
+			t.Errorf("%s: %d", target, w.Code)
+		}
 	}
 }
 

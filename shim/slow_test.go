@@ -88,8 +88,9 @@ func TestSlowReadersAreBounded(t *testing.T) {
 	}
 }
 
-// A body that does not arrive, or not in time, may be sent again; the answer does not say where it came from.
-func TestBodyThatDoesNotArriveMayBeSentAgain(t *testing.T) {
+// A body that does not arrive, or not in time, may be sent again; one that is framed wrongly is wrong for good. The answer does not say
+// where it came from.
+func TestBodiesThatDoNotArrive(t *testing.T) {
 	s, _, _ := testServer(t, answers(200, "{}"))
 	s.cfg.ReadTimeout = 200 * time.Millisecond
 	h, err := s.Public()
@@ -100,19 +101,37 @@ func TestBodyThatDoesNotArriveMayBeSentAgain(t *testing.T) {
 	server.Config = s.httpServer(h)
 	server.Start()
 	defer server.Close()
-	for name, end := range map[string]func(*net.TCPConn){"too slow": func(*net.TCPConn) {}, "cut": func(c *net.TCPConn) { c.CloseWrite() }} {
+	const sized, chunked = "Content-Length: 100\r\n\r\n{", "Transfer-Encoding: chunked\r\n\r\n"
+	for name, c := range map[string]struct {
+		rest string
+		cut  bool
+		want int
+	}{
+		"too slow":         {sized, false, 503},
+		"cut":              {sized, true, 503},
+		"chunk too slow":   {chunked + "5\r\nabc", false, 503},
+		"chunk cut":        {chunked + "5\r\nabc", true, 503},
+		"no last chunk":    {chunked + "1\r\n{\r\n", true, 503},
+		"no chunk":         {chunked + "zz\r\n", false, 400},
+		"chunk too long":   {chunked + "1\r\n{}\r\n0\r\n\r\n", false, 400},
+		"chunk of no size": {chunked + "-1\r\n{\r\n", false, 400},
+		"more than a size": {chunked + "fffffffffffffffff\r\n{", false, 400},
+		"more than a body": {chunked + "fffffff\r\n" + strings.Repeat(" ", 1<<20+1), false, 400},
+	} {
 		conn, err := net.Dial("tcp", server.Listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		fmt.Fprintf(conn, "POST /sync/push HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{", validToken(t))
-		end(conn.(*net.TCPConn))
+		fmt.Fprintf(conn, "POST /sync/push HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n%s", validToken(t), c.rest)
+		if c.cut {
+			conn.(*net.TCPConn).CloseWrite()
+		}
 		conn.SetReadDeadline(time.Now().Add(10 * time.Second))
 		got, _ := io.ReadAll(conn)
-		answer := string(got)
-		if !strings.HasPrefix(answer, "HTTP/1.1 503 ") || !strings.Contains(answer, `"code":"temporary_unavailable"`) || !strings.Contains(answer, "Retry-After: ") ||
-			strings.Contains(answer, "127.0.0.1") {
+		answer, code := string(got), map[int]string{400: `"code":"invalid_request"`, 503: `"code":"temporary_unavailable"`}[c.want]
+		if !strings.HasPrefix(answer, fmt.Sprintf("HTTP/1.1 %d ", c.want)) || !strings.Contains(answer, code) ||
+			strings.Contains(answer, "Retry-After: ") != (c.want == 503) || strings.Contains(answer, "127.0.0.1") {
 			t.Errorf("%s: %s", name, answer)
 		}
 	}

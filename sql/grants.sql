@@ -99,7 +99,7 @@ GRANT EXECUTE ON FUNCTION synchro._row_digest(int, bigint, record, text), synchr
 GRANT EXECUTE ON FUNCTION synchro._evaluate_membership(int, bigint, text[]), synchro._evaluate_impact(bigint, int, int, jsonb[], jsonb[]),
   synchro._drop_expired_rebuilds(int) TO synchro_worker;
 GRANT SELECT, INSERT, DELETE ON synchro.compaction TO synchro_worker;
-GRANT EXECUTE ON FUNCTION synchro._expire_clients(timestamptz), synchro._compact_scopes(bigint, int), synchro._tidy(timestamptz, int) TO synchro_worker;
+GRANT EXECUTE ON FUNCTION synchro._next(bigint), synchro._expire_clients(timestamptz), synchro._compact_scopes(bigint, int), synchro._tidy(timestamptz, int) TO synchro_worker;
 GRANT EXECUTE ON FUNCTION synchro._baseline(int, bigint, name), synchro._drift(), synchro._drop_stages() TO synchro_worker;
 GRANT EXECUTE ON FUNCTION synchro._store_rows(int, bigint, smallint, smallint, bytea), synchro._store_scopes(int, bytea),
   synchro._store_entries(bigint, bytea, boolean) TO synchro_worker;

@@ -190,7 +190,7 @@ func rebuild(ctx context.Context, conn *pgconn.PgConn, scopes map[int64]struct{}
 	if len(scopes) == 0 {
 		return nil
 	}
-	_, err := query(ctx, conn, "UPDATE synchro.scope SET membership_generation = membership_generation + 1 WHERE scope_no = ANY ($1::text::int8[])",
+	_, err := query(ctx, conn, "UPDATE synchro.scope SET membership_generation = synchro._next(membership_generation) WHERE scope_no = ANY ($1::text::int8[])",
 		string(appendList(nil, slices.Collect(maps.Keys(scopes)))))
 	return err
 }

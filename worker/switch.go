@@ -213,7 +213,7 @@ var (
 	stDeclare = &statement{"declare", `INSERT INTO synchro.scope (scope_id, high_lsn)
 SELECT DISTINCT d.scope_id, $2::pg_lsn FROM synchro.declared_scope d WHERE d.generation = $1::int8
     ON CONFLICT (scope_id) DO NOTHING`}
-	stInvalidate = &statement{"invalidate", `UPDATE synchro.scope s SET membership_generation = s.membership_generation + 1, high_lsn = $2::pg_lsn
+	stInvalidate = &statement{"invalidate", `UPDATE synchro.scope s SET membership_generation = synchro._next(s.membership_generation), high_lsn = $2::pg_lsn
  WHERE s.scope_no = ANY ($3::int8[]) OR s.scope_id IN (SELECT d.scope_id FROM synchro.declared_scope d WHERE d.generation = $1::int8)
 RETURNING s.scope_no`}
 )

@@ -19,7 +19,7 @@ BEGIN
     RETURN v_mine;
   END IF;
   SET CONSTRAINTS synchro.complete_generation DEFERRED; -- whatever the transaction has said of all
-  INSERT INTO synchro.registry_generation (generation, base, actor) VALUES (v_last + 1, v_base, session_user);
+  INSERT INTO synchro.registry_generation (generation, base, actor) VALUES (synchro._next(v_last), v_base, session_user);
   INSERT INTO synchro.registration
   SELECT (jsonb_populate_record(r, jsonb_build_object('generation', v_last + 1, 'amends', false))).*
     FROM synchro.registration r WHERE r.generation = v_base;

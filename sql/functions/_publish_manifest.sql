@@ -16,7 +16,7 @@ BEGIN
   IF v_class IS NULL THEN
     RETURN v_old.schema_version;
   END IF;
-  v_version := (SELECT max(m.schema_version) + 1 FROM synchro.manifest m);
+  v_version := synchro._next((SELECT max(m.schema_version) FROM synchro.manifest m));
   v_body := jsonb_build_object(
     'schema_version', v_version, 'parent_schema', jsonb_build_object('version', v_old.schema_version, 'hash', v_old.schema_hash),
     'transition_class', v_class, 'tables', v_tables,

@@ -78,7 +78,7 @@ BEGIN
     FROM complete c JOIN unnest(v_ids) WITH ORDINALITY AS n(id, ord) ON n.id = c.mutation_id;
 
   IF v_applied > 0 THEN
-    UPDATE synchro.client c SET accepted_write_epoch = c.accepted_write_epoch + 1 WHERE c.client_no = p_client.client_no
+    UPDATE synchro.client c SET accepted_write_epoch = synchro._next(c.accepted_write_epoch) WHERE c.client_no = p_client.client_no
     RETURNING c.accepted_write_epoch INTO v_epoch;
     PERFORM synchro._emit_push(p_client.client_no, v_epoch);
   END IF;

@@ -25,7 +25,7 @@ BEGIN
     RETURN;
   END IF;
 
-  o_scope_set_version := o_scope_set_version + 1;
+  o_scope_set_version := synchro._next(o_scope_set_version);
   UPDATE synchro.client c SET scope_set_version = o_scope_set_version WHERE c.client_no = p_client.client_no;
   UPDATE synchro.client_scope s SET assigned = false
    WHERE s.client_no = p_client.client_no AND s.assigned AND s.scope_id <> ALL (o_scopes);

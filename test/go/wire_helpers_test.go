@@ -87,6 +87,10 @@ func sendBy(ctx context.Context, by *http.Client, base, user, route string, body
 	if err != nil {
 		return reply{}, err
 	}
+	return readReply(response)
+}
+
+func readReply(response *http.Response) (reply, error) {
 	defer response.Body.Close()
 	answer, err := io.ReadAll(response.Body)
 	return reply{response.StatusCode, response.Header, string(answer)}, err
