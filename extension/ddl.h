@@ -19,8 +19,8 @@ extern void ddl_guard_partition(Oid relid, bool may_have_left);
 /*
  * ddl_drift.c
  *
- * Between begin and end of a command: end raises when something registered has drifted in between. NULL, when the guard is off, watches
- * nothing.
+ * Between begin and end of a command: end raises when something registered has drifted in between, or, when the guard is off, tells the
+ * worker of a relation whose rows can change unseen. NULL watches nothing.
  */
 extern Snapshot ddl_watch_begin(void);
 extern void ddl_watch_end(Snapshot before);

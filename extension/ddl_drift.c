@@ -4,7 +4,8 @@
  *
  * What that means is said once, in synchro._drift(), which the worker asks too. Here it is asked before and after a command: what
  * only then is wrong, the command has done, be it by CASCADE. What a command changes in the rows themselves shows in no catalog: it is
- * refused by name, or, with the guard off, told to the worker, which then blocks at the command's commit.
+ * refused by name, or, with the guard off, told to the worker, which then blocks at the command's commit. So is what makes a relation
+ * blind: the worker looks at the catalogs now and then, and what was off and on again in between it would never know.
  */
 #include "postgres.h"
 
@@ -25,8 +26,8 @@
 #include "guc.h"
 #include "message.h"
 
-#define DRIFT "SELECT d.\"check\", d.reason, CASE WHEN l.rel_no IS NULL THEN '' ELSE pg_catalog.format('%I.%I', l.physical_schema, l.physical_relation) END " \
-	"FROM synchro._drift() d LEFT JOIN synchro.relation l ON l.rel_no = d.rel_no " \
+#define DRIFT "SELECT d.\"check\", d.reason, CASE WHEN l.rel_no IS NULL THEN '' ELSE pg_catalog.format('%I.%I', l.physical_schema, l.physical_relation) END, " \
+	"coalesce(d.rel_no, 0), d.blind FROM synchro._drift() d LEFT JOIN synchro.relation l ON l.rel_no = d.rel_no " \
 	"ORDER BY d.\"check\" <> 'relations', d.\"check\" <> 'key', d.\"check\", d.rel_no"
 
 typedef struct Drift
@@ -34,6 +35,8 @@ typedef struct Drift
 	char	   *check;
 	char	   *reason;
 	char	   *table;
+	int			rel_no;			/* 0: of no one relation */
+	bool		blind;			/* its rows may change without a trace */
 } Drift;
 
 /* What a command must not do, in words; the first that fits. NULL fits all. */
@@ -105,14 +108,16 @@ drifts(Snapshot snapshot)
 	for (uint64 i = 0; i < SPI_processed; i++)
 	{
 		Drift	   *d = MemoryContextAlloc(context, sizeof(Drift));
+		HeapTuple	row = SPI_tuptable->vals[i];
+		TupleDesc	desc = SPI_tuptable->tupdesc;
 		MemoryContext spi = MemoryContextSwitchTo(context);
+		bool		isnull;
 
-		d->check = SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1);
-		d->reason = SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 2);
-		d->table = SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 3);
-		d->check = pstrdup(d->check);
-		d->reason = pstrdup(d->reason);
-		d->table = pstrdup(d->table);
+		d->check = pstrdup(SPI_getvalue(row, desc, 1));
+		d->reason = pstrdup(SPI_getvalue(row, desc, 2));
+		d->table = pstrdup(SPI_getvalue(row, desc, 3));
+		d->rel_no = DatumGetInt32(SPI_getbinval(row, desc, 4, &isnull));
+		d->blind = DatumGetBool(SPI_getbinval(row, desc, 5, &isnull));
 		all = lappend(all, d);
 		MemoryContextSwitchTo(spi);
 	}
@@ -135,6 +140,17 @@ knows(List *all, const Drift *d)
 	return false;
 }
 
+static bool
+knows_blind(List *all, int rel_no)
+{
+	ListCell   *cell;
+
+	foreach(cell, all)
+		if (((const Drift *) lfirst(cell))->blind && ((const Drift *) lfirst(cell))->rel_no == rel_no)
+			return true;
+	return false;
+}
+
 static void
 refuse_drift(const Drift *d)
 {
@@ -149,13 +165,39 @@ refuse_drift(const Drift *d)
 			 errhint("%s", refusals[i].hint)));
 }
 
+/* Rows of the relation may have changed, or will from here on, with nothing in the WAL to tell of it: the worker has to stop at this commit. */
+static void
+tell_worker(int rel_no)
+{
+	StringInfoData body;
+
+	message_begin(&body);
+	pq_sendint32(&body, rel_no);
+	message_emit(MESSAGE_DRIFT, &body, true);
+}
+
+/* With the guard off: of each relation that is blind in one of the lists only, the beginning or the end. */
+static void
+tell_blindness(List *these, List *those)
+{
+	ListCell   *cell;
+
+	foreach(cell, these)
+	{
+		const Drift *d = lfirst(cell);
+
+		if (d->blind && !knows_blind(those, d->rel_no))
+			tell_worker(d->rel_no);
+	}
+}
+
 Snapshot
 ddl_watch_begin(void)
 {
-	return synchro_ddl_guard && extension_is_there() ? RegisterSnapshot(GetLatestSnapshot()) : NULL;
+	return extension_is_there() ? RegisterSnapshot(GetLatestSnapshot()) : NULL;
 }
 
-/* Most commands leave nothing wrong behind, and only then it matters what was wrong before. */
+/* Most commands leave nothing wrong behind, and only then it matters to the guard what was wrong before. */
 void
 ddl_watch_end(Snapshot before)
 {
@@ -169,11 +211,14 @@ ddl_watch_end(Snapshot before)
 	{
 		CommandCounterIncrement();
 		now = drifts(GetLatestSnapshot());
-		if (now != NIL)
+		if (now != NIL || !synchro_ddl_guard)
 			then = drifts(before);
-		foreach(cell, now)
-			if (!knows(then, lfirst(cell)))
-				refuse_drift(lfirst(cell));
+		if (synchro_ddl_guard)
+			foreach(cell, now)
+				if (!knows(then, lfirst(cell)))
+					refuse_drift(lfirst(cell));
+		tell_blindness(now, then);
+		tell_blindness(then, now);
 	}
 	UnregisterSnapshot(before);
 }
@@ -234,17 +279,13 @@ void
 ddl_content_changes(Oid relid, const char *message, const char *hint)
 {
 	int			rel_no = registered_as(root_of(relid));
-	StringInfoData body;
 
 	if (rel_no == 0)
 		return;
 	if (synchro_ddl_guard)
 		ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("%s", message), errhint("%s", hint)));
-	if (rel_no < 0)
-		return;
-	message_begin(&body);
-	pq_sendint32(&body, rel_no);
-	message_emit(MESSAGE_DRIFT, &body, true);
+	if (rel_no > 0)
+		tell_worker(rel_no);
 }
 
 List *

@@ -286,12 +286,12 @@ guard_ddl(PlannedStmt *planned, const char *query, bool read_only_tree, ProcessU
 		if (((CreateStmt *) statement)->partbound)
 			partition = copyObject(((CreateStmt *) statement)->relation);
 	}
-	if (synchro_ddl_guard && may_harm(statement))
+	if (may_harm(statement))
 		before = ddl_watch_begin();
 	(next_hook ? next_hook : standard_ProcessUtility) (planned, query, read_only_tree, context, params, environment, dest, completion);
-	ddl_watch_end(before);
 	if (partition)
 		ddl_guard_partition(RangeVarGetRelid(partition, NoLock, true), IsA(statement, AlterTableStmt));
+	ddl_watch_end(before);
 }
 
 /* A partition that is dropped, by whatever command, with rows of a registered table. */

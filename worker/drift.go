@@ -9,12 +9,8 @@ import (
 
 const driftPeriod = 2 * time.Second
 
-// driftQuery says what of the registered relations is no longer as it was registered, the worst first. blind: neither fences nor row
-// events may have told of a relation's rows.
-const driftQuery = `WITH d AS (SELECT * FROM synchro._drift() d WHERE d.blocks)
-SELECT coalesce(d.rel_no, 0), d."check" = 'triggers' AND EXISTS (SELECT FROM d p WHERE p."check" = 'publication'
-                                                                OR (p."check" = 'publication_relations' AND p.rel_no = d.rel_no)) AS blind
-  FROM d ORDER BY blind DESC, d.rel_no LIMIT 1`
+// driftQuery says what of the registered relations is no longer as it was registered, the worst first.
+const driftQuery = `SELECT coalesce(d.rel_no, 0), d.blind FROM synchro._drift() d WHERE d.blocks ORDER BY d.blind DESC, d.rel_no LIMIT 1`
 
 // checkDrift looks at the catalogs: a relation whose rows do not change gives no sign in the stream. What the stream cannot carry any
 // more blocks at once, before the position that is reached.

@@ -116,3 +116,42 @@ func TestAnotherFunctionRecoversAnEvaluation(t *testing.T) {
 		`SELECT 'user:' || i.owner COLLATE "C", synchro._key_bytes('int64', c.id::text) FROM app.child c JOIN app.item i ON i.id = c.item`)
 	c.want("SELECT count(*) FROM synchro.quarantine WHERE resolution = 'reconfigured'", "1")
 }
+
+// Off and on again in one transaction: no look at the catalogs ever sees it, so the commands themselves tell the worker.
+func TestMomentOfBlindnessBlocks(t *testing.T) {
+	t.Parallel()
+	c := newCore(t, pgtest.Config{})
+	c.exec(`CREATE TABLE app.part (id bigint PRIMARY KEY, owner text NOT NULL) PARTITION BY HASH (id); CREATE TABLE app.part_0 PARTITION OF app.part FOR VALUES WITH (modulus 1, remainder 0);
+		GRANT SELECT ON app.part TO synchro_owner, synchro_worker; SELECT synchro.synchro_prepare_projection_view('app.part', 'part', '{id,owner}');
+		CREATE FUNCTION app.part_scopes(p_row_key bigint) RETURNS SETOF text LANGUAGE sql STABLE SET search_path = pg_catalog, synchro BEGIN ATOMIC
+		  SELECT 'user:' || p.owner FROM synchro_projection.part p WHERE p.id = p_row_key; END;
+		REVOKE EXECUTE ON FUNCTION app.part_scopes(bigint) FROM PUBLIC; GRANT EXECUTE ON FUNCTION app.part_scopes(bigint) TO synchro_worker`)
+	registerPart := "SELECT synchro.synchro_register_table('app.part', 'app.part_scopes', p_push_policy => 'read_only')"
+	c.exec(registerPart)
+	c.register()
+	c.start()
+	c.streaming()
+	c.exec("INSERT INTO app.item (id, owner) VALUES (1, 'u1'), (2, 'u2'); INSERT INTO app.part VALUES (1, 'u1'), (2, 'u2')")
+	c.equal()
+	c.exec("SET synchro.ddl_guard = off")
+	for _, moment := range []struct{ what, register string }{
+		{"ALTER TABLE app.item DISABLE TRIGGER USER; ALTER PUBLICATION synchro DROP TABLE app.item; UPDATE app.item SET n = n + 1, owner = owner || 'x'; " +
+			triggersOn + "; ALTER PUBLICATION synchro ADD TABLE app.item", ""},
+		{"ALTER PUBLICATION synchro SET (publish = 'insert'); ALTER TABLE app.item DISABLE TRIGGER USER; DELETE FROM app.item WHERE id = 1; " +
+			triggersOn + "; ALTER PUBLICATION synchro SET (publish = 'insert, update, delete, truncate')", ""},
+		// The row events of a TRUNCATE are those of the root, and a partition's has none.
+		{"ALTER TABLE app.part_0 DISABLE TRIGGER synchro_truncate_guard; TRUNCATE app.part_0; ALTER TABLE app.part_0 ENABLE ALWAYS TRIGGER synchro_truncate_guard", registerPart},
+	} {
+		c.exec("BEGIN; " + moment.what + "; COMMIT")
+		c.want("SELECT count(*) FROM synchro._drift() WHERE blocks", "0")
+		c.blockedBy("registered_relation_drift")
+		if moment.register != "" {
+			c.exec(moment.register)
+		} else {
+			c.register()
+		}
+		c.poll("end of the recovery", "SELECT count(*) FROM synchro.quarantine WHERE resolved_at IS NULL", "0")
+		c.equal()
+	}
+	c.same("the partitioned table", "SELECT c1, c2 FROM synchro_data.r_"+c.value("SELECT rel_no FROM synchro.relation WHERE physical_relation = 'part'"), "TABLE app.part")
+}
