@@ -1,7 +1,7 @@
 CREATE FUNCTION synchro._complete_rules(p_generation bigint) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, synchro, pg_temp AS $fn$
 -- Checks the functions of every synced table whose membership rule or dependencies the generation changes, and makes twins of the new ones.
--- A function without a twin is new. Errors: those of _complete_function.
+-- A function without a twin is new. Errors: those of _complete_function and _check_images.
 DECLARE
   v_base   bigint := (SELECT g.base FROM synchro.registry_generation g WHERE g.generation = p_generation);
   v_target synchro.registration;
@@ -24,6 +24,7 @@ BEGIN
      WHERE generation = p_generation AND rel_no = v_target.rel_no;
     FOR v_dep IN SELECT d.* FROM synchro.membership_dependency d
                   WHERE d.generation = p_generation AND d.target_rel_no = v_target.rel_no ORDER BY d.source_rel_no LOOP
+      PERFORM synchro._check_images(v_dep);
       UPDATE synchro.membership_dependency SET impact_twin = coalesce(impact_twin, f.twin)
         FROM synchro._complete_function(v_dep.impact_function, 'impact', v_dep.impact_hash,
                CASE WHEN v_dep.impact_twin IS NULL THEN format('i_%s_%s_%s', v_target.rel_no, v_dep.source_rel_no, p_generation) END::name,

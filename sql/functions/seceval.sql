@@ -15,6 +15,12 @@ COMMENT ON FUNCTION synchro._function_reads(oid, oid, smallint) IS
   'What the body of a function reads, reference by reference: the relation, a column of it (0 its whole row, NULL for the reference itself). '
   'pinned: the reference reads only the row of p_own_view with p_own_key = $1.';
 
+CREATE FUNCTION synchro._image_members(p_function oid) RETURNS SETOF text LANGUAGE c STABLE STRICT
+SET search_path = pg_catalog, synchro, pg_temp
+AS 'MODULE_PATHNAME', 'synchro_image_members';
+COMMENT ON FUNCTION synchro._image_members(oid) IS
+  'Names of the members of row images that an impact function reads; NULL for something that it does with a whole image of which that cannot be told.';
+
 CREATE FUNCTION synchro._definition_hash(p_function oid) RETURNS text LANGUAGE c STABLE STRICT
 SET search_path = pg_catalog, synchro, pg_temp
 AS 'MODULE_PATHNAME', 'synchro_definition_hash';

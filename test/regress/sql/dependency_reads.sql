@@ -128,6 +128,52 @@ SELECT rd.try('SELECT ''all''', false, q), q FROM unnest(ARRAY[
   'SELECT {ref}, t.id::text FROM synchro_projection.rd_task t',
   'SELECT {ref}, t.id::text FROM synchro_projection.rd_task t WHERE t.team = (p_new_row->>''team'')::int',
   'SELECT {ref}, t.id::text FROM synchro_projection.rd_task t WHERE t.team = (p_old_row->>''team'')::int']) WITH ORDINALITY u(q, n) ORDER BY n;
+-- Of the images: declared columns (team, person) and the key, by names that are constants, wherever an image passes through.
+SELECT rd.try('SELECT ''all''', false, 'SELECT {ref}, t.id::text FROM synchro_projection.rd_task t' || q), q FROM unnest(ARRAY[
+  ' WHERE t.id IN ((p_old_row->>''id'')::int, (p_new_row->>''id'')::int)',
+  ' WHERE t.owner = coalesce(p_new_row, p_old_row)->>''person''',
+  ' WHERE t.owner IN (p_old_row#>>''{person}'', jsonb_extract_path_text(p_new_row, ''person''))',
+  ' WHERE t.owner = p_old_row->''person''->>''anything'' OR p_new_row ? ''team'' OR p_new_row[''person''] IS NULL',
+  ' WHERE p_old_row IS DISTINCT FROM p_new_row AND num_nulls(p_old_row, p_new_row) = 1',
+  ', (VALUES (p_old_row), (p_new_row)) v(r) WHERE t.owner = v.r->>''person''',
+  ', unnest(ARRAY[p_old_row, p_new_row]) i WHERE t.owner = i->>''person''',
+  ', (SELECT p_old_row AS r UNION ALL SELECT p_new_row) i WHERE t.owner = i.r->>''person''',
+  ' JOIN (SELECT p_old_row AS r UNION ALL SELECT p_new_row) i ON t.owner = i.r->>''person''',
+  ' WHERE EXISTS (WITH i AS (SELECT p_old_row AS r UNION ALL SELECT p_new_row) SELECT FROM i WHERE t.owner = i.r->>''person'')',
+  ' WHERE t.owner = (SELECT CASE WHEN p_new_row IS NULL THEN p_old_row ELSE p_new_row END)->>''person''',
+  ' WHERE t.owner IN (jsonb_build_object(''nobody'', p_old_row->>''person'')->>''nobody'', p_new_row->>''person'')']) WITH ORDINALITY u(q, n) ORDER BY n;
+-- Others never hold anything, or are not declared (note), or cannot be told.
+SELECT rd.try('SELECT ''all''', false, 'SELECT {ref}, t.id::text FROM synchro_projection.rd_task t' || q), q FROM unnest(ARRAY[
+  ' WHERE t.owner IN (p_old_row->>''persno'', p_new_row->>''person'')',
+  ' WHERE t.owner IN (p_old_row->>''person'', p_new_row->>''Person'')',
+  ' WHERE t.owner IN (p_old_row->>''note'', p_new_row->>''person'')',
+  ' WHERE t.owner = coalesce(p_new_row, p_old_row)->>''persno''',
+  ' WHERE t.owner IN (p_old_row#>>''{persno}'', p_new_row->>''person'')',
+  ' WHERE t.owner IN (p_old_row->''persno''->>''person'', p_new_row->>''person'')',
+  ' WHERE t.owner IN (jsonb_extract_path_text(p_old_row, ''persno''), p_new_row->>''person'')',
+  ' WHERE t.owner = p_new_row->>''person'' OR p_old_row ? ''persno''',
+  ' WHERE t.owner = p_new_row->>''person'' OR p_old_row[''persno''] IS NULL',
+  ', (VALUES (p_old_row), (p_new_row)) v(r) WHERE t.owner = v.r->>''persno''',
+  ', unnest(ARRAY[p_old_row, p_new_row]) i WHERE t.owner = i->>''persno''',
+  ', (SELECT p_old_row AS r UNION ALL SELECT p_new_row) i WHERE t.owner = i.r->>''persno''',
+  ', (SELECT NULL::jsonb AS r UNION ALL SELECT x FROM (VALUES (p_new_row), (p_old_row)) y(x)) i WHERE t.owner = i.r->>''persno''',
+  ' JOIN (SELECT p_old_row AS r UNION ALL SELECT p_new_row) i ON true WHERE EXISTS (SELECT FROM synchro_projection.rd_task u WHERE u.owner = i.r->>''persno'')',
+  ' WHERE EXISTS (WITH i AS (SELECT p_old_row AS r UNION ALL SELECT p_new_row) SELECT FROM (SELECT r FROM i) j WHERE t.owner = j.r->>''persno'')',
+  ' WHERE t.owner IN (SELECT r->>''persno'' FROM (VALUES (p_old_row), (p_new_row)) v(r) GROUP BY r)',
+  ' WHERE t.owner = (SELECT CASE WHEN p_new_row IS NULL THEN p_old_row ELSE p_new_row END)->>''persno''',
+  ' WHERE t.owner = (ARRAY[p_old_row, p_new_row])[1]->>''persno''',
+  ' WHERE t.owner = nullif(p_old_row, p_new_row)->>''persno''',
+  ' WHERE t.owner IN (p_old_row->>t.owner, p_new_row->>''person'')',
+  ' WHERE t.owner IN (p_old_row->>(''per'' || ''son''), p_new_row->>''person'')',
+  ' WHERE t.owner IN (p_old_row->>0, p_new_row->>''person'')',
+  ' WHERE t.owner IN (p_old_row::text, p_new_row->>''person'')',
+  ' WHERE t.owner IN ((p_old_row::json)->>''person'', p_new_row->>''person'')',
+  ' WHERE t.owner IN ((p_old_row || p_new_row)->>''person'')',
+  ' WHERE t.owner IN (GREATEST(p_old_row, p_new_row)->>''person'')',
+  ', jsonb_each_text(p_old_row) e WHERE t.owner IN (e.value, p_new_row->>''person'')',
+  ' WHERE p_old_row @> ''{}'' AND t.owner = p_new_row->>''person''',
+  ', (VALUES (p_old_row), (p_new_row)) v(r) WHERE to_jsonb(v)->''r''->>''persno'' = t.owner',
+  ' WHERE t.owner IN (SELECT jsonb_agg(v.r)->>0 FROM (VALUES (p_old_row), (p_new_row)) v(r))']) WITH ORDINALITY u(q, n) ORDER BY n;
 \pset format aligned
 
 SELECT count(*) AS registered FROM synchro.registration r JOIN synchro.relation l USING (rel_no) WHERE l.physical_schema = 'rd';
