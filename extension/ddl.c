@@ -150,7 +150,7 @@ PG_FUNCTION_INFO_V1(synchro_install_triggers);
 
 /*
  * _install_triggers(rel_no int, relation oid, relation_id uuid, table_id uuid, kind "char", key_attnum smallint,
- * sync_attnums smallint[], text_attnums smallint[]) void
+ * sync_attnums smallint[], text_attnums smallint[], required_attnums smallint[]) void
  */
 Datum
 synchro_install_triggers(PG_FUNCTION_ARGS)
@@ -187,6 +187,7 @@ synchro_install_triggers(PG_FUNCTION_ARGS)
 	args[FENCE_ARG_KEY] = (Node *) makeString(psprintf("%d", key));
 	args[FENCE_ARG_SYNCED] = number_list(PG_GETARG_ARRAYTYPE_P(6));
 	args[FENCE_ARG_AS_TEXT] = number_list(PG_GETARG_ARRAYTYPE_P(7));
+	args[FENCE_ARG_REQUIRED] = number_list(PG_GETARG_ARRAYTYPE_P(8));
 	args[FENCE_ARG_GENERATED] = generated_list(rel_no);
 	stmt = trigger_statement(FENCE_TRIGGER, TRIGGER_TYPE_AFTER, TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_DELETE, true);
 	for (int i = 0; i < FENCE_ARGS; i++)

@@ -34,6 +34,7 @@ typedef enum FenceArg
 	FENCE_ARG_KEY,				/* attribute numbers are those of the root; lists are separated by blanks */
 	FENCE_ARG_SYNCED,
 	FENCE_ARG_AS_TEXT,			/* synced as canonical text, a subset of synced */
+	FENCE_ARG_REQUIRED,			/* synced and not null for clients, a subset of synced */
 	FENCE_ARG_GENERATED,		/* captured stored generated columns */
 	FENCE_ARGS
 } FenceArg;
@@ -44,6 +45,7 @@ typedef struct FenceColumn
 	AttrNumber	attno;
 	bool		byval;
 	int16		len;
+	bool		required;		/* nothing but the fence refuses NULL any more */
 	bool		text_helps;		/* registered as text, it could hold any value */
 	const struct SynCodec *codec;	/* NULL: the type has no portable form */
 } FenceColumn;

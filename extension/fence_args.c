@@ -88,7 +88,7 @@ count_numbers(const char *list)
 }
 
 static void
-prepare_columns(Fence *fence, Relation rel, Oid root, const char *synced, const char *as_text)
+prepare_columns(Fence *fence, Relation rel, Oid root, const char *synced, const char *as_text, const char *required)
 {
 	long		number;
 
@@ -105,6 +105,7 @@ prepare_columns(Fence *fence, Relation rel, Oid root, const char *synced, const 
 			continue;
 		fence->ncolumns++;
 		att = TupleDescAttr(RelationGetDescr(rel), column->attno - 1);
+		column->required = listed(required, number) && !att->attnotnull;
 		column->byval = att->attbyval;
 		column->len = att->attlen;
 		column->codec = syn_portable_type(att->atttypid, text, &type) ? syn_codec(att->atttypid, type, text) : NULL;
@@ -192,7 +193,7 @@ fence_prepare(Relation rel, const Trigger *trigger, MemoryContext context)
 	fence->key_len = key->attlen;
 	getTypeOutputInfo(key->atttypid, &output, &varlena);
 	fmgr_info_cxt(output, &fence->key_output, context);
-	prepare_columns(fence, rel, root, args[FENCE_ARG_SYNCED], args[FENCE_ARG_AS_TEXT]);
+	prepare_columns(fence, rel, root, args[FENCE_ARG_SYNCED], args[FENCE_ARG_AS_TEXT], args[FENCE_ARG_REQUIRED]);
 	prepare_generated(fence, rel, root, args[FENCE_ARG_GENERATED], context);
 	prepare_message(fence, args);
 	MemoryContextSwitchTo(caller);

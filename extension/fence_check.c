@@ -84,7 +84,16 @@ fence_check_row(const Fence *fence, Relation rel, TupleTableSlot *new_slot, Tupl
 		int			n = column->attno - 1;
 
 		if (new_slot->tts_isnull[n])
+		{
+			if (column->required)
+				ereport(ERROR,
+						(errcode(ERRCODE_NOT_NULL_VIOLATION),
+						 errmsg("null value in column %s of registered table %s, which clients take for not null",
+								NameStr(TupleDescAttr(RelationGetDescr(rel), n)->attname), RelationGetRelationName(rel)),
+						 errhint("Register the table again: that tells clients that the column may be null."),
+						 errtablecol(rel, column->attno)));
 			continue;
+		}
 		if (old_slot && !column->byval && !old_slot->tts_isnull[n] &&
 			datumIsEqual(old_slot->tts_values[n], new_slot->tts_values[n], false, column->len))
 			continue;

@@ -33,7 +33,9 @@ BEGIN
             (SELECT coalesce(array_agg(c.attnum ORDER BY c.attnum), '{}') FROM synchro.captured_column c
               WHERE c.rel_no = v_reg.rel_no AND c.column_name = ANY (v_reg.sync_columns)),
             (SELECT coalesce(array_agg(c.attnum ORDER BY c.attnum), '{}') FROM synchro.captured_column c
-              WHERE c.rel_no = v_reg.rel_no AND c.column_name = ANY (v_reg.text_columns)))
+              WHERE c.rel_no = v_reg.rel_no AND c.column_name = ANY (v_reg.text_columns)),
+            (SELECT coalesce(array_agg(c.attnum ORDER BY c.attnum), '{}') FROM synchro.captured_column c
+              WHERE c.rel_no = v_reg.rel_no AND c.column_name = ANY (v_reg.required_columns)))
      FROM synchro.relation l WHERE l.rel_no = v_reg.rel_no;
 END
 $fn$;

@@ -19,9 +19,9 @@ BEGIN
     v_new.twin_hash := p_old.twin_hash;
   END IF;
   IF (v_new.kind, v_new.key_column, v_new.key_attnum, v_new.key_type, v_new.pk_type, v_new.created_at_column, v_new.updated_at_column,
-      v_new.deleted_at_column, v_new.sync_columns, v_new.text_columns)
+      v_new.deleted_at_column, v_new.sync_columns, v_new.text_columns, v_new.required_columns)
      IS DISTINCT FROM (p_old.kind, p_old.key_column, p_old.key_attnum, p_old.key_type, p_old.pk_type, p_old.created_at_column,
-      p_old.updated_at_column, p_old.deleted_at_column, p_old.sync_columns, p_old.text_columns)
+      p_old.updated_at_column, p_old.deleted_at_column, p_old.sync_columns, p_old.text_columns, p_old.required_columns)
      OR synchro._is_blocked(p_old.rel_no) THEN
     IF p_affected <> '{}' THEN
       RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'p_affected_scopes belongs to a changed membership rule only';

@@ -43,6 +43,13 @@ BEGIN
       HINT = 'register other columns when no changed rule is pending, in a transaction that changes no other table''s rule; while capture is blocked, '
              'synchro_withdraw_rules() takes the pending ones back';
   END IF;
+  -- The fence lets in what only the new manifest can carry.
+  IF v_staged AND EXISTS (SELECT FROM synchro.registration o JOIN synchro.registration n ON n.rel_no = o.rel_no AND n.generation = NEW.generation
+                           WHERE o.generation = NEW.base AND NOT (o.sync_columns <@ n.sync_columns
+                                                                  AND o.required_columns <@ n.required_columns)) THEN
+    RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = 'columns cannot leave, or lose NOT NULL for clients, while rules are changed',
+      HINT = 'register that when no changed rule is pending, in a transaction that changes no other table''s rule';
+  END IF;
   PERFORM synchro._index_projections(NEW.generation);
   PERFORM synchro._unpublish(r.prrelid)
      FROM pg_publication_rel r JOIN pg_publication b ON b.oid = r.prpubid JOIN synchro.relation l ON l.relation_oid = r.prrelid

@@ -5,7 +5,7 @@ LANGUAGE sql STABLE
 SET search_path = pg_catalog, synchro, pg_temp AS $fn$
 -- The synced fields of a registration as the catalog describes them now.
 -- Writable: push is enabled and the field is neither key, lifecycle, generated nor an always-identity column.
-SELECT c.field_id, c.column_name, c.attnum, p.type, c.column_name = ANY (r.text_columns), NOT (a.attnotnull OR d.not_null),
+SELECT c.field_id, c.column_name, c.attnum, p.type, c.column_name = ANY (r.text_columns), c.column_name <> ALL (r.required_columns),
        r.push_policy = 'enabled' AND a.attnum <> r.key_attnum AND a.attgenerated = '' AND a.attidentity <> 'a'
          AND c.column_name NOT IN (coalesce(r.created_at_column, ''), coalesce(r.updated_at_column, ''),
                                    coalesce(r.deleted_at_column, '')),
@@ -18,11 +18,11 @@ SELECT c.field_id, c.column_name, c.attnum, p.type, c.column_name = ANY (r.text_
   JOIN pg_attribute a ON a.attrelid = l.relation_oid AND a.attnum = c.attnum
   CROSS JOIN LATERAL (SELECT synchro._portable_type(a.atttypid, c.column_name = ANY (r.text_columns)) AS type) p
   CROSS JOIN LATERAL (
-    WITH RECURSIVE chain AS (   -- a domain's NOT NULL and its base type's modifier
-      SELECT a.atttypid AS typid, a.atttypmod AS typmod, false AS not_null
+    WITH RECURSIVE chain AS (   -- through domains
+      SELECT a.atttypid AS typid, a.atttypmod AS typmod
       UNION ALL
-      SELECT t.typbasetype, t.typtypmod, h.not_null OR t.typnotnull FROM chain h JOIN pg_type t ON t.oid = h.typid AND t.typtype = 'd'
+      SELECT t.typbasetype, t.typtypmod FROM chain h JOIN pg_type t ON t.oid = h.typid AND t.typtype = 'd'
     )
-    SELECT max(typmod) AS typmod, bool_or(not_null) AS not_null FROM chain) d
+    SELECT max(typmod) AS typmod FROM chain) d
  WHERE r.generation = p_generation AND r.rel_no = p_rel_no
 $fn$;

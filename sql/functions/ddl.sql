@@ -7,10 +7,10 @@ COMMENT ON FUNCTION synchro._lock_relation(oid) IS
   'Stops writers of the relation and its partitions until the transaction ends. Locks: SHARE ROW EXCLUSIVE on them.';
 
 CREATE FUNCTION synchro._install_triggers(p_rel_no int, p_relation oid, p_relation_id uuid, p_table_id uuid, p_kind "char",
-  p_key_attnum smallint, p_sync_attnums smallint[], p_text_attnums smallint[]) RETURNS void LANGUAGE c VOLATILE
+  p_key_attnum smallint, p_sync_attnums smallint[], p_text_attnums smallint[], p_required_attnums smallint[] DEFAULT '{}') RETURNS void LANGUAGE c VOLATILE
 SET search_path = pg_catalog, synchro, pg_temp
 AS 'MODULE_PATHNAME', 'synchro_install_triggers';
-COMMENT ON FUNCTION synchro._install_triggers(int, oid, uuid, uuid, "char", smallint, smallint[], smallint[]) IS
+COMMENT ON FUNCTION synchro._install_triggers(int, oid, uuid, uuid, "char", smallint, smallint[], smallint[], smallint[]) IS
   'Creates or replaces the fence, key guard and TRUNCATE guard of a relation, enabled always; needs its captured_column rows. '
   'p_table_id is NULL for a capture dependency. Locks: SHARE ROW EXCLUSIVE on the relation and its partitions.';
 

@@ -31,6 +31,7 @@ BEGIN
   v_new.kind := 'capture_dependency';
   v_new.sync_columns := '{}';
   v_new.text_columns := '{}';
+  v_new.required_columns := '{}';
   SELECT array_agg(a.attname ORDER BY a.attnum) INTO v_new.captured_columns FROM pg_attribute a
    WHERE a.attrelid = v_oid AND a.attname = ANY (p_captured_columns || v_new.key_column::text) AND NOT a.attisdropped;
 

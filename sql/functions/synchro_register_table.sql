@@ -57,6 +57,7 @@ BEGIN
   v_new.deleted_at_column := p_deleted_at_col;
   v_new.sync_columns := v_columns;
   v_new.text_columns := ARRAY(SELECT c FROM unnest(p_text_columns::name[]) c ORDER BY c);
+  v_new.required_columns := synchro._required_columns(v_oid, v_columns);
 
   SELECT r.* INTO v_old FROM synchro.registration r JOIN synchro.relation l ON l.rel_no = r.rel_no
    WHERE l.relation_oid = v_oid AND r.generation = synchro._newest_generation();

@@ -90,13 +90,14 @@ CREATE TABLE synchro.registration (
   text_columns        name[] NOT NULL,
   captured_columns    name[],              -- of a capture dependency, key included, attnum order
   twin_hash           text,                -- of the twin's: it stands in for a function that was replaced and registered again
+  required_columns    name[] NOT NULL DEFAULT '{}', -- synced and never NULL, as clients are told; the fence sees to it
   amends              boolean NOT NULL DEFAULT false, -- of the registering transaction: what is materialized may be kept
   PRIMARY KEY (generation, rel_no),
   CHECK (CASE kind WHEN 'synced' THEN num_nulls(composition, push_policy, membership_function, membership_hash, max_scope_fanout) = 0
                                       AND captured_columns IS NULL
                    ELSE num_nonnulls(composition, push_policy, membership_function, membership_twin, membership_hash, twin_hash, max_scope_fanout,
                                      created_at_column, updated_at_column, deleted_at_column) = 0
-                        AND sync_columns = '{}' AND text_columns = '{}' AND captured_columns IS NOT NULL END)
+                        AND sync_columns = '{}' AND text_columns = '{}' AND required_columns = '{}' AND captured_columns IS NOT NULL END)
 );
 
 -- Which changes of a source make which rows of a target be evaluated again. Target = source: rows affect their siblings.

@@ -1,6 +1,7 @@
 package systest
 
 import (
+	"fmt"
 	"testing"
 
 	"synchro/internal/pgtest"
@@ -55,4 +56,90 @@ func TestColumnThatLeftTheView(t *testing.T) {
 	a.materialized()
 	a.awaitReady()
 	a.wantRows(a.synced("ada", "ada-1"), "user:ada", 3)
+}
+
+// A synced column that may be NULL now is still not null for clients, and a NULL is refused at the writer, until the table is registered again: a
+// compatible step, for which nothing is read anew. So it is with a domain's NOT NULL. A column that is bound anew is noticed in the same way.
+func TestColumnThatLostNotNull(t *testing.T) {
+	t.Parallel()
+	c := streamingCore(t, pgtest.Config{})
+	c.exec("CREATE DOMAIN app.name AS text NOT NULL; ALTER TABLE app.item ADD must text NOT NULL DEFAULT 'm', ADD named app.name DEFAULT 'n'")
+	c.register()
+	c.exec("INSERT INTO app.item (id, owner) VALUES (1, 'u1'), (2, 'u2')")
+	c.equal()
+	nullable := func(column, want string) {
+		t.Helper()
+		c.want("SELECT f.nullable FROM synchro.manifest_field f JOIN synchro.progress USING (schema_version) WHERE f.column_name = '"+column+"'", want)
+	}
+	refused := func(sql, want string) {
+		t.Helper()
+		if _, err := c.db.Exec(t.Context(), sql); sqlStateOf(err) != want {
+			t.Errorf("%s: %v", sql, err)
+		}
+	}
+	generations := c.value("SELECT count(*) FROM synchro.registry_generation")
+	c.register()
+	c.want("SELECT count(*) FROM synchro.registry_generation", generations)
+	for _, column := range []struct{ name, relax string }{
+		{"must", "ALTER TABLE app.item ALTER must DROP NOT NULL"},
+		{"named", "ALTER DOMAIN app.name DROP NOT NULL"},
+	} {
+		nullable(column.name, "false")
+		c.exec(column.relax)
+		refused("INSERT INTO app.item (id, owner, "+column.name+") VALUES (3, 'u1', NULL)", "23502")
+		refused("UPDATE app.item SET n = n + 1, "+column.name+" = NULL WHERE id = 1", "23502")
+		c.exec("UPDATE app.item SET n = n + 1, " + column.name + " = 'other' WHERE id = 1")
+		c.equal()
+		// Neither does the registration of another table tell clients, nor one that waits for a changed rule.
+		c.exec(`BEGIN; DROP TABLE IF EXISTS app.other; CREATE TABLE app.other (id bigint PRIMARY KEY); GRANT SELECT ON app.other TO synchro_owner, synchro_worker;
+			SELECT synchro.synchro_register_capture_dependency('app.other', '{id}', '{id}'); COMMIT`)
+		c.equal()
+		nullable(column.name, "false")
+		refused("UPDATE app.item SET "+column.name+" = NULL WHERE id = 1", "23502")
+		c.exec("SELECT synchro.synchro_unregister_capture_dependency('app.other')")
+		c.equal()
+		c.register()
+		c.want(stages, "0")
+		c.exec("UPDATE app.item SET " + column.name + " = NULL WHERE id = 1")
+		c.equal()
+		nullable(column.name, "true")
+		if got := c.class(); got != "class_2" {
+			t.Errorf("a column that may be null now is %s", got)
+		}
+	}
+	c.same("the rows", fmt.Sprintf("SELECT c1, %s, %s FROM synchro_data.r_1", c.column("must"), c.column("named")), "SELECT id, must, named FROM app.item")
+	c.want("SELECT max(membership_generation) FROM synchro.scope", "1")
+	c.want("SELECT count(*) FROM synchro.quarantine", "0")
+	c.exec("UPDATE app.item SET must = 'm'; ALTER TABLE app.item ALTER must SET NOT NULL")
+	c.register()
+	c.equal()
+	nullable("must", "false")
+}
+
+// What the fence lets in once a column has left, or may be null, the manifest in force cannot carry: so that does not wait for a changed rule.
+func TestColumnsDoNotLeaveBehindARule(t *testing.T) {
+	t.Parallel()
+	c := streamingCore(t, pgtest.Config{})
+	c.exec("ALTER TABLE app.item ADD must text NOT NULL DEFAULT 'm'")
+	c.register()
+	c.exec("INSERT INTO app.item (id, owner) VALUES (1, 'u1')")
+	c.equal()
+	c.exec(`CREATE TABLE app.other (id bigint PRIMARY KEY, owner text); GRANT SELECT ON app.other TO synchro_owner, synchro_worker;
+		CREATE FUNCTION app.other_scopes(p_row_key bigint) RETURNS SETOF text LANGUAGE sql STABLE SET search_path = pg_catalog, synchro BEGIN ATOMIC SELECT 'all'; END;
+		REVOKE EXECUTE ON FUNCTION app.other_scopes(bigint) FROM PUBLIC; GRANT EXECUTE ON FUNCTION app.other_scopes(bigint) TO synchro_worker;
+		SELECT synchro.synchro_register_table('app.other', 'app.other_scopes', p_push_policy => 'read_only')`)
+	changed := "SELECT synchro.synchro_register_table('app.other', 'app.other_scopes', p_push_policy => 'read_only', p_max_scope_fanout => 2)"
+	for _, change := range []string{
+		"ALTER TABLE app.item ALTER must DROP NOT NULL;" + itemRegistration,
+		reregister("p_exclude_columns => '{must}'"),
+	} {
+		if _, err := c.db.Exec(t.Context(), "BEGIN; "+change+";"+changed+"; COMMIT"); sqlStateOf(err) != "55000" {
+			t.Errorf("%s: %v", change, err)
+		}
+		c.exec("ROLLBACK")
+	}
+	c.exec(changed)
+	c.equal()
+	c.exec(reregister("p_exclude_columns => '{must}'"))
+	c.equal()
 }

@@ -257,7 +257,7 @@ func TestWrongRulesAreFound(t *testing.T) {
 			}
 		})
 	}
-	mistakes := []wrong{ignoresOld, ignoresNew, noSelfImpact, undeclared}
+	mistakes := []wrong{ignoresOld, ignoresNew, noSelfImpact, undeclared, misspelt}
 	for _, mistake := range mistakes {
 		if found := run(mistake); !strings.HasPrefix(found.reason, "ERROR: ") {
 			t.Errorf("%s: not refused, but: %s", mistake, found.reason)
@@ -281,7 +281,8 @@ func TestWrongRulesAreFound(t *testing.T) {
 const unchecked = `
 CREATE OR REPLACE FUNCTION synchro._check_function(p_function oid, p_kind text, p_owner oid, p_key_type oid) RETURNS text LANGUAGE sql STABLE AS 'SELECT NULL::text';
 CREATE OR REPLACE FUNCTION synchro._check_function_reads(p_function oid, p_kind text, p_target synchro.registration, p_relation_id uuid) RETURNS void
-  LANGUAGE sql STABLE AS 'SELECT'`
+  LANGUAGE sql STABLE AS 'SELECT';
+CREATE OR REPLACE FUNCTION synchro._check_images(p_dependency synchro.membership_dependency) RETURNS void LANGUAGE sql STABLE AS 'SELECT'`
 
 // can tells whether the schema has a place for the mistake.
 func (s *schema) can(mistake wrong) bool {

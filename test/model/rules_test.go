@@ -204,6 +204,7 @@ const (
 	ignoresNew     wrong = "impact functions ignore the new image"
 	noSelfImpact   wrong = "rows are not affected by their siblings"
 	undeclared     wrong = "a column that the rule reads is not declared"
+	misspelt       wrong = "impact functions misspell columns of the old image"
 	forgetsNothing wrong = ""
 )
 
@@ -293,7 +294,11 @@ func (s *schema) impactFunction(name string, target *table, d *dependency, mista
 	var keys []string
 	for _, query := range d.queries {
 		for _, image := range images {
-			keys = append(keys, strings.ReplaceAll(s.resolve(query, true, ""), "{each}", image))
+			key := strings.ReplaceAll(s.resolve(query, true, ""), "{each}", image)
+			if mistake == misspelt {
+				key = strings.ReplaceAll(key, "p_old_row ->> '", "p_old_row ->> 'x")
+			}
+			keys = append(keys, key)
 		}
 	}
 	return fmt.Sprintf(`CREATE FUNCTION %s(p_old_row jsonb, p_new_row jsonb) RETURNS SETOF synchro.synchro_row_ref LANGUAGE sql STABLE SET search_path = pg_catalog, synchro

@@ -75,7 +75,7 @@ ROLLBACK;
 
 -- Who may call them.
 SELECT f::regprocedure, array_agg(r ORDER BY r) FILTER (WHERE has_function_privilege(r, f, 'EXECUTE')) AS allowed
-  FROM unnest(ARRAY['synchro._install_triggers(int,oid,uuid,uuid,"char",smallint,smallint[],smallint[])', 'synchro._remove_triggers(oid)', 'synchro._publish(oid)',
+  FROM unnest(ARRAY['synchro._install_triggers(int,oid,uuid,uuid,"char",smallint,smallint[],smallint[],smallint[])', 'synchro._remove_triggers(oid)', 'synchro._publish(oid)',
                     'synchro._unpublish(oid)', 'synchro._baseline(int,bigint,name)', 'synchro._lock_relation(oid)', 'synchro._make_twin(oid,name)',
                     'synchro._evaluate_membership(int,bigint,text[])', 'synchro._evaluate_assignment(text)']::regprocedure[]) f,
        unnest(ARRAY['synchro_worker', 'synchro_operator', 'synchro_adapter', 'synchro_writer', 'ddl_app']) r GROUP BY f ORDER BY f::text;
