@@ -75,7 +75,7 @@ GRANT EXECUTE ON FUNCTION
   synchro.synchro_register_shared_scope(text, boolean), synchro.synchro_unregister_shared_scope(text),
   synchro.synchro_grant_user_scope(text, text), synchro.synchro_revoke_user_scope(text, text),
   synchro.synchro_register_assignment_function(text, int), synchro.synchro_unregister_assignment_function(),
-  synchro.synchro_retry_capture(), synchro.synchro_withdraw_rules() TO synchro_operator;
+  synchro.synchro_retry_capture(), synchro.synchro_withdraw_rules(), synchro.synchro_accept_restore() TO synchro_operator;
 
 -- Operators decide about retention.
 GRANT EXECUTE ON FUNCTION synchro.synchro_compact(interval, int), synchro.synchro_expire_client(text, text),

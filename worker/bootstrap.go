@@ -64,7 +64,9 @@ func (s *session) bootstrap(ctx context.Context) error {
 		s.cfg.Slot, itoa(generation), (start - 1).String(), start.String(), itoa(s.state.streamGeneration)); err != nil {
 		return fmt.Errorf("recording the slot: %w", err)
 	}
-	s.state, err = loadProgress(ctx, s.side)
+	if s.state, err = loadProgress(ctx, s.side); err == nil && s.state.slot == "" {
+		return errIdentity // a dump is being restored into this database
+	}
 	return err
 }
 

@@ -262,11 +262,14 @@ func (k *keeper) settle(ctx context.Context) error {
 		if idle != 0 {
 			lsn = idle.String()
 		}
-		if _, err := query(ctx, k.conn, `UPDATE synchro.progress SET heartbeat_at = clock_timestamp(), seen_lsn = greatest(seen_lsn, $1::text::pg_lsn)
- WHERE stream_generation = $2::text::int8`, lsn, itoa(k.s.state.streamGeneration)); sqlState(err) == lockNotAvailable {
+		ours, err := query(ctx, k.conn, `UPDATE synchro.progress SET heartbeat_at = clock_timestamp(), seen_lsn = greatest(seen_lsn, $1::text::pg_lsn)
+ WHERE stream_generation = $2::text::int8 RETURNING 1`, lsn, itoa(k.s.state.streamGeneration))
+		if sqlState(err) == lockNotAvailable {
 			return nil // the applier ends a batch: soon again
 		} else if err != nil {
 			return err
+		} else if len(ours) == 0 {
+			return errIdentity // a dump is being restored into this database
 		}
 		k.s.heart.written()
 	}

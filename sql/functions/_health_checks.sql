@@ -22,7 +22,8 @@ BEGIN
     ('limits', coalesce(v_heartbeat, 0) <= 0 OR coalesce(v_bytes, 0) <= 0 OR coalesce(v_seconds, 0) <= 0, 'limit_not_positive', NULL::bigint),
     ('recovery', pg_is_in_recovery(), 'in_recovery', NULL),
     ('stream_identity', (SELECT (v_progress.system_identifier, v_progress.timeline, v_progress.database_oid)
-                                <> (i.system_identifier, i.timeline, i.database_oid) FROM synchro._stream_identity() i), 'identity_changed', NULL),
+                                <> (i.system_identifier, i.timeline, i.database_oid) FROM synchro._stream_identity() i),
+      CASE v_progress.database_oid WHEN 0 THEN 'restored' ELSE 'identity_changed' END, NULL),
     ('worker', (v_worker.pid IS NULL), 'not_running', v_worker.restarts),
     ('heartbeat', extract(epoch FROM clock_timestamp() - v_progress.heartbeat_at) > v_heartbeat, 'stale',
       extract(epoch FROM clock_timestamp() - v_progress.heartbeat_at)::bigint),

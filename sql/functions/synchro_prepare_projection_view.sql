@@ -55,7 +55,8 @@ BEGIN
     INTO v_list
     FROM synchro.captured_column c JOIN pg_type t ON t.oid = c.source_type
    WHERE c.rel_no = v_rel_no AND c.column_name = ANY (p_projected_columns::name[]);
-  EXECUTE format('CREATE VIEW synchro_projection.%I AS SELECT %s FROM synchro_data.r_%s WHERE synchro._may_read(%s)',
+  -- One that a dump brought along is put over the new projection; functions that read it stay.
+  EXECUTE format('CREATE OR REPLACE VIEW synchro_projection.%I AS SELECT %s FROM synchro_data.r_%s WHERE synchro._may_read(%s)',
                  p_view_name, v_list, v_rel_no, v_oid);
   EXECUTE format('REVOKE ALL ON synchro_projection.%I FROM PUBLIC', p_view_name);
   EXECUTE format('REVOKE ALL ON TYPE synchro_projection.%I FROM PUBLIC', p_view_name);
