@@ -2,8 +2,8 @@
  * fence.c
  *		The AFTER row trigger of registered relations.
  *
- * It emits one message per row operation that really happened and touches no table, except that a DELETE records its tombstone version
- * and that a push also records its versions. The worker matches each decoded row change with its fence.
+ * It emits one message per row operation that really happened and touches no table, except that a DELETE records its tombstone version.
+ * In a push it is also kept (fence_pushed.c). The worker matches each decoded row change with its fence.
  */
 #include "postgres.h"
 
@@ -225,6 +225,11 @@ synchro_fence(PG_FUNCTION_ARGS)
 	if (op == 'D' && fence->kind == 's')
 		fence_write_tombstone(fence->rel_no, key, version);
 	if (fence_push_active())
-		fence_write_push_row(fence->rel_no, key, xmin, version, op, ordinal);
+	{
+		PushedFence pushed = {.rel_no = fence->rel_no, .key = key, .xmin = xmin, .op = op, .ordinal = ordinal};
+
+		memcpy(pushed.version, version, sizeof(version));
+		fence_pushed_add(&pushed);
+	}
 	return PointerGetDatum(NULL);
 }

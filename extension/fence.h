@@ -78,6 +78,19 @@ typedef struct Fence
 	int			ordinal_at;		/* offset of the first member that differs */
 } Fence;
 
+/* What is kept of a fence in push context. */
+typedef struct PushedFence
+{
+	int			rel_no;
+	const char *key;
+	TransactionId xmin;			/* raw, of the new tuple; invalid for D */
+	char		version[SYN_VERSION_LEN + 1];
+	char		op;
+	uint64		ordinal;
+	SubTransactionId subid;
+	int			previous;		/* fence of the same hash chain, or -1 */
+} PushedFence;
+
 /* fence_args.c */
 extern Fence *fence_prepare(Relation rel, const Trigger *trigger, MemoryContext context);
 
@@ -87,13 +100,21 @@ extern void fence_check_row(const Fence *fence, Relation rel, TupleTableSlot *ne
 
 /* fence_rows.c */
 extern void fence_write_tombstone(int rel_no, const char *key, const char *version);
-extern void fence_write_push_row(int rel_no, const char *key, TransactionId xmin, const char *version, char op, uint64 ordinal);
+extern void fence_write_push_rows(const PushedFence *fences, int n);
+
+/* fence_pushed.c: fences in push context, those of undone subtransactions excepted. fence_pushed_store writes and forgets them. */
+extern void fence_pushed_add(const PushedFence *fence);
+extern const PushedFence *fence_pushed_last(int rel_no, const char *key);
+extern int	fence_pushed_count(void);
+extern void fence_pushed_undo(SubTransactionId subid);
+extern void fence_pushed_store(void);
+extern void fence_pushed_forget(void);
 
 /*
  * fence_context.c: what holds until the transaction ends.
  *
- * In push context fences also write push_fence rows, and synchro_subject() is user_id. Ends with its subtransaction when that is rolled
- * back. claims may be NULL. fence_push_end never raises.
+ * In push context fences are also kept for push_fence (fence_pushed.c), and synchro_subject() is user_id. Ends with its subtransaction
+ * when that is rolled back. claims may be NULL. fence_push_end never raises. Whoever began the context stores the fences.
  */
 extern void fence_push_begin(int64 client_no, const char *user_id, Jsonb *claims);
 extern void fence_push_end(void);

@@ -38,10 +38,16 @@ transaction_ends(XactEvent event, void *arg)
 {
 	switch (event)
 	{
+		case XACT_EVENT_PRE_COMMIT:
+		case XACT_EVENT_PRE_PREPARE:
+			if (fence_pushed_count() > 0)
+				elog(ERROR, "a push did not store its fences");
+			break;
 		case XACT_EVENT_COMMIT:
 		case XACT_EVENT_ABORT:
 		case XACT_EVENT_PREPARE:
 			state.push = NULL;
+			fence_pushed_forget();
 			state.sealed_in = InvalidSubTransactionId;
 			state.sequence = 0;
 			break;
@@ -57,6 +63,8 @@ subtransaction_ends(SubXactEvent event, SubTransactionId subid, SubTransactionId
 
 	if (event != SUBXACT_EVENT_ABORT_SUB && event != SUBXACT_EVENT_COMMIT_SUB)
 		return;
+	if (event == SUBXACT_EVENT_ABORT_SUB)
+		fence_pushed_undo(subid);
 	while (event == SUBXACT_EVENT_ABORT_SUB && state.push && state.push->begun_in == subid)
 		state.push = state.push->outer;
 	becomes = event == SUBXACT_EVENT_COMMIT_SUB ? parent : InvalidSubTransactionId;
@@ -134,12 +142,15 @@ PG_FUNCTION_INFO_V1(synchro_subject);
 PG_FUNCTION_INFO_V1(synchro_subject_claim);
 PG_FUNCTION_INFO_V1(synchro_seal_registration);
 
-/* _push_context(client_no bigint, user_id text, claims jsonb) void; client_no NULL ends it. */
+/* _push_context(client_no bigint, user_id text, claims jsonb) void; client_no NULL ends it and stores the fences. */
 Datum
 synchro_push_context(PG_FUNCTION_ARGS)
 {
 	if (PG_ARGISNULL(0))
+	{
 		fence_push_end();
+		fence_pushed_store();
+	}
 	else if (PG_ARGISNULL(1))
 		ereport(ERROR, (errcode(SYNCHRO_ERR_INVALID_PARAMETER), errmsg("a push has a user")));
 	else

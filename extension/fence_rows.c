@@ -6,6 +6,7 @@
 
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 
 #include "actas.h"
@@ -50,16 +51,33 @@ fence_write_tombstone(int rel_no, const char *key, const char *version)
 }
 
 void
-fence_write_push_row(int rel_no, const char *key, TransactionId xmin, const char *version, char op, uint64 ordinal)
+fence_write_push_rows(const PushedFence *fences, int n)
 {
 	static SPIPlanPtr plan = NULL;
-	Oid			types[] = {INT4OID, TEXTOID, XIDOID, TEXTOID, CHAROID, INT8OID};
-	Datum		values[] = {
-		Int32GetDatum(rel_no), CStringGetTextDatum(key), TransactionIdGetDatum(xmin), CStringGetTextDatum(version),
-		CharGetDatum(op), Int64GetDatum((int64) ordinal)
-	};
+	Oid			types[] = {INT4ARRAYOID, TEXTARRAYOID, XIDARRAYOID, TEXTARRAYOID, CHARARRAYOID, INT8ARRAYOID};
+	Datum	   *columns[lengthof(types)];
+	Datum		values[lengthof(types)];
 
+	for (int i = 0; i < lengthof(types); i++)
+		columns[i] = palloc(sizeof(Datum) * n);
+	for (int i = 0; i < n; i++)
+	{
+		columns[0][i] = Int32GetDatum(fences[i].rel_no);
+		columns[1][i] = CStringGetTextDatum(fences[i].key);
+		columns[2][i] = TransactionIdGetDatum(fences[i].xmin);
+		columns[3][i] = CStringGetTextDatum(fences[i].version);
+		columns[4][i] = CharGetDatum(fences[i].op);
+		columns[5][i] = Int64GetDatum((int64) fences[i].ordinal);
+	}
+	values[0] = PointerGetDatum(construct_array(columns[0], n, INT4OID, sizeof(int32), true, TYPALIGN_INT));
+	values[1] = PointerGetDatum(construct_array(columns[1], n, TEXTOID, -1, false, TYPALIGN_INT));
+	values[2] = PointerGetDatum(construct_array(columns[2], n, XIDOID, sizeof(TransactionId), true, TYPALIGN_INT));
+	values[3] = PointerGetDatum(construct_array(columns[3], n, TEXTOID, -1, false, TYPALIGN_INT));
+	values[4] = PointerGetDatum(construct_array(columns[4], n, CHAROID, sizeof(char), true, TYPALIGN_CHAR));
+	values[5] = PointerGetDatum(construct_array(columns[5], n, INT8OID, sizeof(int64), FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
 	run(&plan,
-		"INSERT INTO synchro.push_fence (rel_no, key, row_xmin, server_version, op, ordinal) VALUES ($1, $2, $3, $4, $5, $6)",
+		"INSERT INTO synchro.push_fence (rel_no, key, row_xmin, server_version, op, ordinal)"
+		" SELECT * FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2), pg_catalog.unnest($3), pg_catalog.unnest($4),"
+		" pg_catalog.unnest($5), pg_catalog.unnest($6))",
 		lengthof(types), types, values);
 }

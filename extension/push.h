@@ -47,6 +47,7 @@ typedef struct PushColumn
 	char	   *name;			/* quoted */
 	Oid			typid;
 	int32		typmod;
+	bool		pinned;			/* settings say how its type reads text */
 	bool		has_input;		/* the input function is looked up */
 	FmgrInfo	input;
 	Oid			ioparam;
@@ -66,6 +67,7 @@ struct PushRelation
 	char	   *source;			/* qualified, quoted */
 	char	   *deleted;		/* deletion column, quoted; NULL: rows are deleted for good */
 	const char *deletion_time;	/* SQL expression for it */
+	bool		plain;			/* a write does nothing but write: no rule, no trigger that could change anything else */
 	FmgrInfo	row_json;		/* _row_json and _row_digest, with their caches */
 	FmgrInfo	row_digest;
 	int			nrows;
@@ -91,6 +93,7 @@ typedef struct PushMutation
 	const char *column;			/* whose value is being converted */
 
 	/* outcome */
+	Datum		written;		/* the row as it was written and as it stands; 0: to be read back */
 	bool		stale;			/* the row changed under us: the round must be repeated */
 	const char *code;			/* NULL: applied */
 	const char *message;
@@ -147,6 +150,11 @@ typedef enum PushRound
 /* push_prepare.c */
 extern void push_prepare(PushBatch *batch, const char *mutations, const int *rel_nos, const bool *skip, int n);
 
+/* push_relation.c */
+extern void push_describe(PushRelation *rel, int64 schema_version, const char *deleted_column);
+extern void push_registration_moved(void);
+extern bool push_is_plain(Oid relid);
+
 /* push_mutation.c, push_outcome.c */
 extern PushRound push_round(PushBatch *batch);
 extern void push_show(PushBatch *batch, PushMutation *m, const PushImage *image, const char *version);
@@ -170,6 +178,7 @@ extern bool push_values(PushBatch *batch, PushMutation *m, Datum *values, char *
 extern bool push_insert(PushBatch *batch, PushMutation *m, Datum *values, char *nulls);
 extern bool push_update(PushBatch *batch, PushMutation *m, Datum *values, char *nulls);
 extern bool push_delete(PushBatch *batch, PushMutation *m);
+extern bool push_swap(PushBatch *batch, PushMutation *m, Datum *values, char *nulls);
 extern void push_constraints(PushBatch *batch, bool deferred);
 
 /* push_sql.c */

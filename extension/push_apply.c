@@ -130,6 +130,7 @@ apply(PushBatch *batch, const char *mutations, ArrayType *rel_nos, ReturnSetInfo
 	if (batch->nmutations > 0)
 	{
 		execute_rounds(batch);
+		fence_pushed_store();
 		push_require_nothing_deferred("the application left deferred work behind in a push");
 	}
 	return_outcomes(batch, result);

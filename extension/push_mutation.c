@@ -6,6 +6,7 @@
 
 #include "utils/guc.h"
 
+#include "guc.h"
 #include "push.h"
 
 /* Lock attempts for a row that is visible but was not lockable a moment ago: it may have been replaced in between. */
@@ -72,6 +73,18 @@ lock_and_compare(PushBatch *batch, PushMutation *m)
 	return false;
 }
 
+/*
+ * May one statement compare and write? Only if nothing else hangs on the write, so that the row it returns is the one that stands,
+ * and the version that the mutation was written against is that of a row version whose xmin is known. A hard delete is not for it:
+ * by itself it would not ask the policies for updates.
+ */
+static bool
+can_swap(PushBatch *batch, PushMutation *m)
+{
+	return !batch->atomic && m->rel->plain && (m->op == PUSH_UPDATE || m->rel->deleted) && m->row->version &&
+		strcmp(m->row->version, m->base_version) == 0;
+}
+
 /* Converts, compares and writes; constraints are deferred. False: the mutation is not accepted, or stale. */
 static bool
 write_mutation(PushBatch *batch, void *subject)
@@ -81,7 +94,9 @@ write_mutation(PushBatch *batch, void *subject)
 	Datum	   *values = palloc(sizeof(Datum) * n);
 	char	   *nulls = palloc(n);
 
-	(void) set_config_option("synchro.user_id", batch->user_id, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false);
+	/* code of the application may have set it since */
+	if (strcmp(synchro_user_id, batch->user_id) != 0)
+		(void) set_config_option("synchro.user_id", batch->user_id, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false);
 	if (!push_values(batch, m, values, nulls))
 	{
 		push_reject(m, PUSH_VALIDATION_FAILED, psprintf("a value is not a canonical value of its field: %s", m->column));
@@ -89,6 +104,8 @@ write_mutation(PushBatch *batch, void *subject)
 	}
 	if (m->op == PUSH_INSERT)
 		return write_insert(batch, m, values, nulls);
+	if (can_swap(batch, m) && push_swap(batch, m, values, nulls))
+		return true;
 	if (!lock_and_compare(batch, m))
 		return false;
 	if (!(m->op == PUSH_UPDATE ? push_update(batch, m, values, nulls) : push_delete(batch, m)))
@@ -143,6 +160,7 @@ static void
 forget_outcome(PushMutation *m)
 {
 	m->stale = false;
+	m->written = (Datum) 0;
 	m->column = NULL;
 	m->code = m->message = m->server_version = NULL;
 	m->server_row = NULL;

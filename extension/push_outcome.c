@@ -55,6 +55,12 @@ push_read_back(PushBatch *batch, void *subject)
 		push_reject(m, PUSH_POLICY_REJECTED, "the application gave the row another key");
 		return false;
 	}
+	if (m->written)
+	{
+		image.row = m->written;
+		push_show(batch, m, &image, version);
+		return true;
+	}
 	if (m->op == PUSH_DELETE && !m->rel->deleted)
 	{
 		if (op != 'D')

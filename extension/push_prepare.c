@@ -6,111 +6,14 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
-#include "access/table.h"
-#include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
-#include "nodes/makefuncs.h"
-#include "parser/parse_func.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
-#include "utils/rel.h"
 
 #include "errcodes.h"
 #include "push.h"
-
-static void
-lookup_function(FmgrInfo *function, const char *name, int nargs, const Oid *types)
-{
-	List	   *qualified = list_make2(makeString("synchro"), makeString(pstrdup(name)));
-
-	fmgr_info_cxt(LookupFuncName(qualified, nargs, types, false), function, CurrentMemoryContext);
-}
-
-/* The registration in force no longer is what the request was checked against. */
-static void
-registration_moved(void)
-{
-	ereport(ERROR,
-			(errcode(SYNCHRO_ERR_TEMPORARY_UNAVAILABLE),
-			 errmsg("the registration changed during the push")));
-}
-
-static void
-describe_columns(PushRelation *rel, TupleDesc desc)
-{
-	rel->columns = palloc0(sizeof(PushColumn) * rel->fields->nfields);
-	for (int i = 0; i < rel->fields->nfields; i++)
-	{
-		const SynField *field = &rel->fields->fields[i];
-		PushColumn *column = &rel->columns[i];
-		Form_pg_attribute att = field->attnum <= desc->natts ? TupleDescAttr(desc, field->attnum - 1) : NULL;
-
-		if (!att || att->attisdropped)
-			registration_moved();
-		column->field = field;
-		column->name = pstrdup(quote_identifier(NameStr(att->attname)));
-		column->typid = att->atttypid;
-		column->typmod = att->atttypmod;
-	}
-	rel->key = &rel->columns[rel->fields->key];
-}
-
-/* When a soft deletion happened, as a value of the deletion column. */
-static const char *
-deletion_time(Oid typid)
-{
-	switch (getBaseType(typid))
-	{
-		case TIMESTAMPTZOID:
-			return "pg_catalog.now()";
-		case TIMESTAMPOID:
-			return "pg_catalog.timezone('UTC', pg_catalog.now())";
-		case DATEOID:
-			return "pg_catalog.date(pg_catalog.timezone('UTC', pg_catalog.now()))";
-		default:
-			return NULL;
-	}
-}
-
-static void
-describe_relation(PushRelation *rel, int64 schema_version, const char *deleted_column)
-{
-	static const Oid row_types[] = {INT4OID, INT8OID, RECORDOID, TEXTOID};
-	Relation	relation = try_table_open(rel->relid, AccessShareLock);
-	Oid			output;
-	bool		varlena;
-
-	if (!relation)
-		ereport(ERROR,
-				(errcode(SYNCHRO_ERR_TEMPORARY_UNAVAILABLE),
-				 errmsg("a registered relation is gone"),
-				 errdetail("{\"reason\":\"capture_blocked\"}")));
-	rel->owner = relation->rd_rel->relowner;
-	rel->rowtype = relation->rd_rel->reltype;
-	rel->source = quote_qualified_identifier(get_namespace_name(RelationGetNamespace(relation)),
-											 RelationGetRelationName(relation));
-	rel->fields = syn_relation(rel->rel_no, schema_version);
-	describe_columns(rel, RelationGetDescr(relation));
-	if (deleted_column)
-	{
-		AttrNumber	attnum = get_attnum(rel->relid, deleted_column);
-
-		if (attnum == InvalidAttrNumber)
-			registration_moved();
-		rel->deleted = pstrdup(quote_identifier(deleted_column));
-		rel->deletion_time = deletion_time(get_atttype(rel->relid, attnum));
-	}
-	table_close(relation, AccessShareLock);
-
-	getTypeOutputInfo(rel->key->typid, &output, &varlena);
-	fmgr_info_cxt(output, &rel->key_output, CurrentMemoryContext);
-	rel->key_array = get_array_type(rel->key->typid);
-	lookup_function(&rel->row_json, "_row_json", 3, row_types);
-	lookup_function(&rel->row_digest, "_row_digest", 4, row_types);
-}
 
 /* Reads the registrations of the distinct relation numbers. */
 static void
@@ -144,7 +47,7 @@ load_relations(PushBatch *batch, const int *rel_nos, int n)
 		rel->rel_no = DatumGetInt32(push_column(i, 1, NULL));
 		rel->relid = DatumGetObjectId(push_column(i, 2, NULL));
 		deletion = push_column(i, 3, &no_deletion);
-		describe_relation(rel, batch->schema_version, no_deletion ? NULL : NameStr(*DatumGetName(deletion)));
+		push_describe(rel, batch->schema_version, no_deletion ? NULL : NameStr(*DatumGetName(deletion)));
 	}
 	SPI_freetuptable(found);
 }
@@ -155,7 +58,7 @@ find_relation(PushBatch *batch, int rel_no)
 	for (int i = 0; i < batch->nrelations; i++)
 		if (batch->relations[i].rel_no == rel_no)
 			return &batch->relations[i];
-	registration_moved();
+	push_registration_moved();
 	return NULL;
 }
 
@@ -170,6 +73,7 @@ read_key(PushBatch *batch, void *subject)
 	PushRow    *row;
 	Oid			input;
 
+	m->row = NULL;
 	if (!syn_wire_to_text(column->field->type, column->typid, column->typmod, m->pk, &text) || !text)
 		return false;
 	if (!column->has_input)
@@ -187,14 +91,46 @@ read_key(PushBatch *batch, void *subject)
 	return strcmp(row->key_text, text) == 0;
 }
 
+/* All keys at once. False, or an error: not every one is good. */
+static bool
+read_keys(PushBatch *batch, void *subject)
+{
+	for (int i = 0; i < batch->nmutations; i++)
+		if (!read_key(batch, &batch->mutations[i]))
+			return false;
+	return true;
+}
+
+/* Gives every mutation its row, or its outcome. */
+static void
+resolve_keys(PushBatch *batch)
+{
+	bool		valid;
+	ErrorData  *error = push_subtransaction(batch, read_keys, NULL, &valid);
+
+	if (error && !push_error_is_outcome(error, batch->application))
+		ReThrowError(error);
+	for (int i = 0; !valid && i < batch->nmutations; i++)
+	{
+		PushMutation *m = &batch->mutations[i];
+		bool		good;
+
+		error = push_subtransaction(batch, read_key, m, &good);
+		if (error)
+			push_error_outcome(error, batch->application, m);
+		else if (!good)
+			push_reject(m, PUSH_VALIDATION_FAILED, "the key is not a canonical value of its type");
+		if (m->code)
+			m->row = NULL;
+	}
+}
+
 /* One mutation of the request. */
 static void
-read_mutation(PushBatch *batch, PushMutation *m, const JcsNode *node)
+read_mutation(PushMutation *m, const JcsNode *node)
 {
 	const JcsNode *base;
 	const JcsNode *op;
-	ErrorData  *error;
-	bool		valid;
 
 	push_require_shape(node);
 	base = jcs_member(node, "base_version");
@@ -203,13 +139,6 @@ read_mutation(PushBatch *batch, PushMutation *m, const JcsNode *node)
 	m->pk = jcs_member(node, "pk")->u.members[0].value;
 	m->columns = jcs_member(node, "columns");
 	m->base_version = base ? jcs_string_dup(base) : NULL;
-	error = push_subtransaction(batch, read_key, m, &valid);
-	if (error)
-		push_error_outcome(error, batch->application, m);
-	else if (!valid)
-		push_reject(m, PUSH_VALIDATION_FAILED, "the key is not a canonical value of its type");
-	if (m->code)
-		m->row = NULL;
 }
 
 static int
@@ -272,9 +201,10 @@ push_prepare(PushBatch *batch, const char *mutations, const int *rel_nos, const 
 			continue;
 		m->ord = i + 1;
 		m->rel = find_relation(batch, rel_nos[i]);
-		read_mutation(batch, m, root->u.items[i]);
+		read_mutation(m, root->u.items[i]);
 		batch->nmutations++;
 	}
+	resolve_keys(batch);
 	for (int i = 0; i < batch->nrelations; i++)
 		gather_rows(batch, &batch->relations[i]);
 }

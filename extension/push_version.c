@@ -20,6 +20,7 @@
 #include "utils/timestamp.h"
 
 #include "errcodes.h"
+#include "fence.h"
 #include "push.h"
 
 /* The target row with that key text. */
@@ -267,26 +268,17 @@ push_establish_versions(PushBatch *batch, TimestampTz deadline)
 	}
 }
 
-/* The last fence of this transaction for a row: its version, operation and xmin; NULL: none. */
+/* The last fence of this push for a row: its version, operation and xmin; NULL: none. */
 const char *
 push_last_fence(PushRow *row, char *op, TransactionId *xmin)
 {
-	static const char sql[] =
-	"SELECT f.server_version, f.op, f.row_xmin FROM synchro.push_fence f WHERE f.rel_no OPERATOR(pg_catalog.=) $1"
-	" AND f.key OPERATOR(pg_catalog.=) $2 AND f.top_xid OPERATOR(pg_catalog.=) pg_catalog.pg_current_xact_id()"
-	" ORDER BY f.ordinal DESC LIMIT 1";
-	static const Oid types[] = {INT4OID, TEXTOID};
-	Datum		args[2] = {Int32GetDatum(row->rel->rel_no), CStringGetTextDatum(row->key_text)};
-	const char *version = NULL;
+	const PushedFence *fence = fence_pushed_last(row->rel->rel_no, row->key_text);
 
-	if (push_exec(sql, 2, types, args, NULL) == 1)
-	{
-		version = TextDatumGetCString(push_column(0, 1, NULL));
-		*op = DatumGetChar(push_column(0, 2, NULL));
-		*xmin = DatumGetTransactionId(push_column(0, 3, NULL));
-	}
-	SPI_freetuptable(SPI_tuptable);
-	return version;
+	if (!fence)
+		return NULL;
+	*op = fence->op;
+	*xmin = fence->xmin;
+	return pstrdup(fence->version);
 }
 
 /* Version of the row version with that xmin, which is visible or locked now; NULL: the row changed since this round began. */

@@ -46,6 +46,15 @@ exec_as_writer(PushBatch *batch, const char *sql, int nargs, const Oid *types, c
 	return n;
 }
 
+/* A copy of the whole row in a column of the result. */
+static Datum
+copy_row(PushRelation *rel, int column)
+{
+	if (TupleDescAttr(SPI_tuptable->tupdesc, column - 1)->atttypid != rel->rowtype)
+		elog(ERROR, "a row is not of its table's type");
+	return datumCopy(push_column(0, column, NULL), false, -1);
+}
+
 /*
  * Reads or locks the row as the writer sees it. A lock is taken by key alone: with any other condition a row that just changed
  * could drop out of the result instead of being locked in its new version. False: no such row.
@@ -75,11 +84,7 @@ push_select(PushBatch *batch, PushRow *row, PushSelect mode, PushImage *image)
 		image->deleted = DatumGetBool(push_column(0, 2, NULL));
 		image->row = (Datum) 0;
 		if (mode == PUSH_READ)
-		{
-			if (TupleDescAttr(SPI_tuptable->tupdesc, 2)->atttypid != rel->rowtype)
-				elog(ERROR, "a row is not of its table's type");
-			image->row = datumCopy(push_column(0, 3, NULL), false, -1);
-		}
+			image->row = copy_row(rel, 3);
 	}
 	SPI_freetuptable(SPI_tuptable);
 	pfree(sql.data);
@@ -148,6 +153,20 @@ input_value(PushBatch *batch, PushColumn *column, const JcsNode *node, Datum *va
 	return !text || !rounds(column, text, *value);
 }
 
+/* The settings that texts of columns synced as text are written under, until AtEOXact_GUC of the result. */
+static int
+pin_input(void)
+{
+	static const char *const settings[][2] = {
+		{"datestyle", "ISO, MDY"}, {"intervalstyle", "postgres"}, {"timezone", "UTC"}, {"array_nulls", "on"}
+	};
+	int			nest = NewGUCNestLevel();
+
+	for (int i = 0; i < lengthof(settings); i++)
+		(void) set_config_option(settings[i][0], settings[i][1], PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	return nest;
+}
+
 /*
  * Turns the mutation's columns into values[1..] in member order; values[0] is the key. Domains run functions of the application,
  * so this happens as the writer, in the mutation's subtransaction. False: a value has no form in its column.
@@ -155,17 +174,15 @@ input_value(PushBatch *batch, PushColumn *column, const JcsNode *node, Datum *va
 bool
 push_values(PushBatch *batch, PushMutation *m, Datum *values, char *nulls)
 {
-	int			nest = NewGUCNestLevel();
+	int			nest = 0;
 	PushRole	saved;
 	bool		valid = true;
 
 	values[0] = m->row->key;
 	nulls[0] = ' ';
-	/* texts of columns that are synced as text are written under these settings */
-	(void) set_config_option("datestyle", "ISO, MDY", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-	(void) set_config_option("intervalstyle", "postgres", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-	(void) set_config_option("timezone", "UTC", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-	(void) set_config_option("array_nulls", "on", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	for (int i = 0; m->columns && i < m->columns->len && nest == 0; i++)
+		if (find_column(m->rel, m->columns->u.members[i].name, m->columns->u.members[i].namelen)->pinned)
+			nest = pin_input();
 	push_enter(batch, &saved);
 	for (int i = 0; m->columns && i < m->columns->len && valid; i++)
 	{
@@ -178,11 +195,12 @@ push_values(PushBatch *batch, PushMutation *m, Datum *values, char *nulls)
 	if (valid)
 		m->column = NULL;
 	push_leave(batch, &saved);
-	AtEOXact_GUC(false, nest);
+	if (nest > 0)
+		AtEOXact_GUC(false, nest);
 	return valid;
 }
 
-/* Types of the values of push_values, and per column its text through format: %1$s name, $%2$d parameter. */
+/* Types of the values of push_values. */
 static Oid *
 value_types(PushMutation *m)
 {
@@ -221,11 +239,10 @@ push_insert(PushBatch *batch, PushMutation *m, Datum *values, char *nulls)
 						  m->columns->len + 1, value_types(m), values, nulls) == 1;
 }
 
-/* Writes exactly the given columns, never the key. False: a trigger suppressed it. */
-bool
-push_update(PushBatch *batch, PushMutation *m, Datum *values, char *nulls)
+/* The SET list of an update of exactly the given columns, never the key. */
+static char *
+update_list(PushMutation *m)
 {
-	PushRelation *rel = m->rel;
 	StringInfoData list;
 
 	initStringInfo(&list);
@@ -233,10 +250,30 @@ push_update(PushBatch *batch, PushMutation *m, Datum *values, char *nulls)
 	{
 		const JcsMember *member = &m->columns->u.members[i];
 
-		appendStringInfo(&list, "%s%s = $%d", i > 0 ? ", " : "", find_column(rel, member->name, member->namelen)->name, i + 2);
+		appendStringInfo(&list, "%s%s = $%d", i > 0 ? ", " : "", find_column(m->rel, member->name, member->namelen)->name, i + 2);
 	}
+	return list.data;
+}
+
+/* The SET list of a soft deletion. */
+static char *
+deletion_list(PushRelation *rel)
+{
+	if (!rel->deletion_time)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("the deletion column is neither a timestamp nor a date")));
+	return psprintf("%s = %s", rel->deleted, rel->deletion_time);
+}
+
+/* Writes the given columns. False: a trigger suppressed it. */
+bool
+push_update(PushBatch *batch, PushMutation *m, Datum *values, char *nulls)
+{
+	PushRelation *rel = m->rel;
+
 	return exec_as_writer(batch, psprintf("UPDATE %s AS t SET %s WHERE t.%s OPERATOR(pg_catalog.=) $1", rel->source,
-										  list.data, rel->key->name),
+										  update_list(m), rel->key->name),
 						  m->columns->len + 1, value_types(m), values, nulls) == 1;
 }
 
@@ -247,16 +284,47 @@ push_delete(PushBatch *batch, PushMutation *m)
 	PushRelation *rel = m->rel;
 	char	   *sql;
 
-	if (!rel->deleted)
-		sql = psprintf("DELETE FROM %s AS t WHERE t.%s OPERATOR(pg_catalog.=) $1", rel->source, rel->key->name);
-	else if (rel->deletion_time)
-		sql = psprintf("UPDATE %s AS t SET %s = %s WHERE t.%s OPERATOR(pg_catalog.=) $1", rel->source, rel->deleted,
-					   rel->deletion_time, rel->key->name);
+	if (rel->deleted)
+		sql = psprintf("UPDATE %s AS t SET %s WHERE t.%s OPERATOR(pg_catalog.=) $1", rel->source, deletion_list(rel), rel->key->name);
 	else
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("the deletion column is neither a timestamp nor a date")));
+		sql = psprintf("DELETE FROM %s AS t WHERE t.%s OPERATOR(pg_catalog.=) $1", rel->source, rel->key->name);
 	return exec_as_writer(batch, sql, 1, &rel->key->typid, &m->row->key, NULL) == 1;
+}
+
+/*
+ * Update or soft delete on condition that the row still is the version that was visible before: it compares, locks and writes at
+ * once. False says nothing, least of all that the row changed: it was not written, and what stands against it remains to be found out.
+ */
+bool
+push_swap(PushBatch *batch, PushMutation *m, Datum *values, char *nulls)
+{
+	PushRelation *rel = m->rel;
+	int			n = m->op == PUSH_UPDATE ? m->columns->len + 1 : 1;
+	Oid		   *types = palloc(sizeof(Oid) * (n + 1));
+	Datum	   *args = palloc(sizeof(Datum) * (n + 1));
+	char	   *null_args = palloc(n + 1);
+	StringInfoData sql;
+	bool		written;
+
+	memcpy(types, value_types(m), sizeof(Oid) * n);
+	memcpy(args, values, sizeof(Datum) * n);
+	memcpy(null_args, nulls, n);
+	types[n] = XIDOID;
+	args[n] = TransactionIdGetDatum(m->row->xmin);
+	null_args[n] = ' ';
+
+	initStringInfo(&sql);
+	appendStringInfo(&sql, "UPDATE %s AS t SET %s WHERE t.%s OPERATOR(pg_catalog.=) $1 AND t.xmin OPERATOR(pg_catalog.=) $%d",
+					 rel->source, m->op == PUSH_UPDATE ? update_list(m) : deletion_list(rel), rel->key->name, n + 1);
+	if (rel->deleted)
+		appendStringInfo(&sql, " AND t.%s IS NULL", rel->deleted);
+	appendStringInfo(&sql, " RETURNING t.*::%s", rel->source);
+	written = exec_as_writer(batch, sql.data, n + 1, types, args, null_args) == 1;
+	/* the table is locked against new triggers only now */
+	if (written && push_is_plain(rel->relid))
+		m->written = copy_row(rel, 1);
+	SPI_freetuptable(SPI_tuptable);
+	return written;
 }
 
 /* SET CONSTRAINTS ALL, as the writer: what becomes immediate runs now. */

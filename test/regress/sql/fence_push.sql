@@ -1,4 +1,4 @@
--- Push context: fences also leave rows; it ends with its (sub)transaction; policies see who pushes.
+-- Push context: its end writes the fences to a table; it ends with its (sub)transaction; policies see who pushes.
 \getenv inputs PG_ABS_SRCDIR
 \set fixture :inputs '/fixtures/fences.sql'
 \set ECHO none
@@ -17,7 +17,13 @@ INSERT INTO fences.t VALUES (2, 0);
 SAVEPOINT a;
 UPDATE fences.t SET n = 1 WHERE id = 2;
 RELEASE a;
+SAVEPOINT b;
+UPDATE fences.t SET n = 2 WHERE id = 2;
+INSERT INTO fences.t VALUES (3, 0);
+ROLLBACK TO b;
 DELETE FROM fences.t WHERE id = 1;
+SELECT count(*) FROM synchro.push_fence WHERE rel_no = 900001;
+SELECT synchro._push_context(NULL, NULL, NULL);
 SELECT f.key, f.op, f.top_xid = pg_current_xact_id() AS of_transaction,
        CASE f.op WHEN 'U' THEN f.row_xmin = t.xmin AND t.xmin::text <> pg_current_xact_id()::text
                  WHEN 'I' THEN f.row_xmin::text = pg_current_xact_id()::text ELSE f.row_xmin = '0' END AS right_xmin
@@ -61,6 +67,12 @@ BEGIN;
 SELECT synchro._push_context(5, 'u-1', NULL);
 SELECT 1 / 0;
 ROLLBACK;
+-- A transaction that would lose them does not commit.
+BEGIN;
+SELECT synchro._push_context(5, 'u-1', NULL);
+INSERT INTO fences.t VALUES (8, 0);
+COMMIT;
+SELECT count(*) FROM fences.t WHERE id = 8;
 SELECT synchro.synchro_subject() IS NULL AS nobody;
 SELECT synchro._push_context(5, NULL, NULL);
 
