@@ -13,6 +13,7 @@
 
 #include "canonical.h"
 #include "errcodes.h"
+#include "push.h"
 
 #define MAX_MUTATIONS 1000
 #define MAX_COLUMNS 256
@@ -304,6 +305,21 @@ check_unique(const Mutation *mutations, int n, bool atomic)
 	}
 }
 
+/* The limit on a body holds for its canonical form too, which is at most six times as long. */
+static void
+check_size(const JcsNode *node)
+{
+	StringInfoData out;
+
+	if (node->rawlen <= MAX_BATCH_SIZE / 6)
+		return;
+	initStringInfo(&out);
+	jcs_append(&out, node);
+	if (out.len > MAX_BATCH_SIZE)
+		refuse("batch is too large");
+	pfree(out.data);
+}
+
 static void
 append_batch(StringInfo out, const Dialect *dialect, JcsNode *node, const char *user)
 {
@@ -380,25 +396,60 @@ hash_result(StringInfo input)
 	PG_RETURN_BYTEA_P((bytea *) cstring_to_text_with_len((char *) hash, SYN_HASH_LEN));
 }
 
+static Datum
+hash_batch(const Dialect *dialect, JcsNode *node, const char *user)
+{
+	StringInfoData out;
+
+	check_size(node);
+	initStringInfo(&out);
+	syn_append_domain(&out, "synchro:v3:push-batch-fingerprint:v1");
+	append_batch(&out, dialect, node, user);
+	return hash_result(&out);
+}
+
+static Datum
+hash_mutation(const Dialect *dialect, JcsNode *node, const char *user, const char *client, int client_len)
+{
+	Mutation	mutation;
+	StringInfoData out;
+	Datum		hash;
+
+	read_mutation(dialect, node, &mutation);
+	initStringInfo(&out);
+	syn_append_domain(&out, "synchro:v3:push-mutation-fingerprint:v1");
+	appendStringInfoString(&out, "[\"mutation-scope-v1\",");
+	jcs_append_string(&out, user, strlen(user));
+	appendStringInfoChar(&out, ',');
+	jcs_append_string(&out, client, client_len);
+	appendStringInfoChar(&out, ',');
+	append_mutation(&out, &mutation);
+	appendStringInfoChar(&out, ']');
+	hash = hash_result(&out);
+	pfree(out.data);
+	return hash;
+}
+
+Datum
+syn_batch_fingerprint(JcsNode *request, const char *user)
+{
+	return hash_batch(&wire_dialect, request, user);
+}
+
+Datum
+syn_mutation_fingerprint(JcsNode *mutation, const char *user, const JcsNode *client)
+{
+	return hash_mutation(&wire_dialect, mutation, user, client->u.str, client->len);
+}
+
 /* _batch_fingerprint(p_user text, p_batch json, p_listed boolean) */
 PG_FUNCTION_INFO_V1(synchro_batch_fingerprint);
 Datum
 synchro_batch_fingerprint(PG_FUNCTION_ARGS)
 {
 	char	   *user = id_argument(fcinfo, 0, MAX_USER_LENGTH, "user");
-	JcsNode    *node = parse_json(fcinfo, 1);
-	StringInfoData out;
 
-	/* the limit on a body holds for its canonical form too */
-	initStringInfo(&out);
-	jcs_append(&out, node);
-	if (out.len > MAX_BATCH_SIZE)
-		refuse("batch is too large");
-
-	resetStringInfo(&out);
-	syn_append_domain(&out, "synchro:v3:push-batch-fingerprint:v1");
-	append_batch(&out, PG_GETARG_BOOL(2) ? &list_dialect : &wire_dialect, node, user);
-	return hash_result(&out);
+	return hash_batch(PG_GETARG_BOOL(2) ? &list_dialect : &wire_dialect, parse_json(fcinfo, 1), user);
 }
 
 /* _mutation_fingerprint(p_user text, p_client text, p_mutation json, p_listed boolean) */
@@ -408,18 +459,6 @@ synchro_mutation_fingerprint(PG_FUNCTION_ARGS)
 {
 	char	   *user = id_argument(fcinfo, 0, MAX_USER_LENGTH, "user");
 	char	   *client = id_argument(fcinfo, 1, PG_INT32_MAX, "client_id");
-	Mutation	mutation;
-	StringInfoData out;
 
-	read_mutation(PG_GETARG_BOOL(3) ? &list_dialect : &wire_dialect, parse_json(fcinfo, 2), &mutation);
-	initStringInfo(&out);
-	syn_append_domain(&out, "synchro:v3:push-mutation-fingerprint:v1");
-	appendStringInfoString(&out, "[\"mutation-scope-v1\",");
-	jcs_append_string(&out, user, strlen(user));
-	appendStringInfoChar(&out, ',');
-	jcs_append_string(&out, client, strlen(client));
-	appendStringInfoChar(&out, ',');
-	append_mutation(&out, &mutation);
-	appendStringInfoChar(&out, ']');
-	return hash_result(&out);
+	return hash_mutation(PG_GETARG_BOOL(3) ? &list_dialect : &wire_dialect, parse_json(fcinfo, 2), user, client, strlen(client));
 }

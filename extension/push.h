@@ -148,7 +148,7 @@ typedef enum PushRound
 } PushRound;
 
 /* push_prepare.c */
-extern void push_prepare(PushBatch *batch, const char *mutations, const int *rel_nos, const bool *skip, int n);
+extern void push_prepare(PushBatch *batch, const JcsNode *mutations, const int *rel_nos, const bool *skip, int n);
 
 /* push_relation.c */
 extern void push_describe(PushRelation *rel, int64 schema_version, const char *deleted_column);
@@ -199,7 +199,12 @@ extern void push_error_outcome(ErrorData *error, bool application, PushMutation 
 extern void push_require_nothing_deferred(const char *message);
 
 /* push_read.c */
+extern const JcsNode *push_mutations(const text *request);
 extern void push_require_shape(const JcsNode *mutation);
+
+/* canonical_push.c: fingerprints as bytea; they check the whole shape and raise invalid_request. */
+extern Datum syn_batch_fingerprint(JcsNode *request, const char *user);
+extern Datum syn_mutation_fingerprint(JcsNode *mutation, const char *user, const JcsNode *client);
 
 /* push_session.c */
 extern void push_session_init(void);

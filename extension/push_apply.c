@@ -112,7 +112,7 @@ return_outcomes(PushBatch *batch, ReturnSetInfo *result)
 }
 
 static void
-apply(PushBatch *batch, const char *mutations, ArrayType *rel_nos, ReturnSetInfo *result)
+apply(PushBatch *batch, const JcsNode *mutations, ArrayType *rel_nos, ReturnSetInfo *result)
 {
 	Datum	   *elems;
 	bool	   *skip;
@@ -138,7 +138,7 @@ apply(PushBatch *batch, const char *mutations, ArrayType *rel_nos, ReturnSetInfo
 }
 
 /*
- * _push_apply(client_no bigint, user_id text, claims jsonb, schema_version bigint, atomic boolean, mutations text, rel_nos int[])
+ * _push_apply(client_no bigint, user_id text, claims jsonb, schema_version bigint, atomic boolean, request text, rel_nos int[])
  *
  * The application's code runs under the settings that the session began with, as it would in a direct write; every statement of
  * ours is qualified. The push context ends here, whatever happens.
@@ -173,7 +173,7 @@ synchro_push_apply(PG_FUNCTION_ARGS)
 	fence_push_begin(batch.client_no, batch.user_id, batch.claims);
 	PG_TRY();
 	{
-		apply(&batch, text_to_cstring(PG_GETARG_TEXT_PP(5)), PG_GETARG_ARRAYTYPE_P(6), (ReturnSetInfo *) fcinfo->resultinfo);
+		apply(&batch, push_mutations(PG_GETARG_TEXT_PP(5)), PG_GETARG_ARRAYTYPE_P(6), (ReturnSetInfo *) fcinfo->resultinfo);
 	}
 	PG_FINALLY();
 	{

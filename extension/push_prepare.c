@@ -179,14 +179,12 @@ gather_rows(PushBatch *batch, PushRelation *rel)
  * batch then holds the others only.
  */
 void
-push_prepare(PushBatch *batch, const char *mutations, const int *rel_nos, const bool *skip, int n)
+push_prepare(PushBatch *batch, const JcsNode *mutations, const int *rel_nos, const bool *skip, int n)
 {
-	JcsError	error;
-	JcsNode    *root = jcs_parse(mutations, strlen(mutations), 0, &error);
 	int		   *wanted = palloc(sizeof(int) * Max(n, 1));
 	int			nwanted = 0;
 
-	if (!root || root->kind != JCS_ARRAY || root->len != n)
+	if (mutations->len != n)
 		elog(ERROR, "mutations don't match their classification");
 	for (int i = 0; i < n; i++)
 		if (!skip[i])
@@ -201,7 +199,7 @@ push_prepare(PushBatch *batch, const char *mutations, const int *rel_nos, const 
 			continue;
 		m->ord = i + 1;
 		m->rel = find_relation(batch, rel_nos[i]);
-		read_mutation(m, root->u.items[i]);
+		read_mutation(m, mutations->u.items[i]);
 		batch->nmutations++;
 	}
 	resolve_keys(batch);

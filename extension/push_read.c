@@ -1,9 +1,10 @@
 /*
  * push_read.c
- *		The parts of a push's mutations that SQL decides on, from one pass over the request.
+ *		The parts of a push that SQL decides on.
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "catalog/pg_type.h"
 #include "funcapi.h"
 #include "miscadmin.h"
@@ -11,26 +12,15 @@
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/tuplestore.h"
+#include "utils/uuid.h"
 
 #include "jcs.h"
 #include "push.h"
+#include "request.h"
 
+PG_FUNCTION_INFO_V1(synchro_push_request);
 PG_FUNCTION_INFO_V1(synchro_push_read);
-
-enum
-{
-	READ_ORD,
-	READ_MUTATION_ID,
-	READ_TABLE_ID,
-	READ_KEY_FIELD,
-	READ_FIELDS,
-	READ_AUTHORED_VERSION,
-	READ_AUTHORED_HASH,
-	READ_AUTHORED,
-	READ_HEAD,
-	READ_MUTATION,
-	READ_COLUMNS
-};
+PG_FUNCTION_INFO_V1(synchro_push_shapes);
 
 static bool
 is_kind(const JcsNode *node, JcsKind kind)
@@ -102,51 +92,178 @@ outcome_head(const JcsNode *id, const JcsNode *table, const JcsNode *pk)
 	return PointerGetDatum(cstring_to_text_with_len(head.data, head.len));
 }
 
-static void
-read_mutation(const JcsNode *node, Datum *values)
+static Datum
+uuid_value(const JcsNode *node)
 {
-	const JcsNode *id;
-	const JcsNode *table;
-	const JcsNode *pk;
-	const JcsNode *authored;
-	int64		version;
-
-	push_require_shape(node);
-	id = jcs_member(node, "mutation_id");
-	table = jcs_member(node, "table");
-	pk = jcs_member(node, "pk");
-	authored = jcs_member(node, "authored_schema");
-	if (!jcs_integer(jcs_member(authored, "version"), &version))
-		elog(ERROR, "a mutation's shape was not checked");
-	values[READ_MUTATION_ID] = DirectFunctionCall1(uuid_in, CStringGetDatum(jcs_string_dup(id)));
-	values[READ_TABLE_ID] = string_text(table);
-	values[READ_KEY_FIELD] = PointerGetDatum(cstring_to_text_with_len(pk->u.members[0].name, pk->u.members[0].namelen));
-	values[READ_FIELDS] = member_names(jcs_member(node, "columns"));
-	values[READ_AUTHORED_VERSION] = Int64GetDatum(version);
-	values[READ_AUTHORED_HASH] = string_text(jcs_member(authored, "hash"));
-	values[READ_AUTHORED] = raw_text(authored);
-	values[READ_HEAD] = outcome_head(id, table, pk);
-	values[READ_MUTATION] = raw_text(node);
+	return DirectFunctionCall1(uuid_in, CStringGetDatum(jcs_string_dup(node)));
 }
 
-/* _push_read(mutations text): ord, mutation_id, table_id, key_field, fields, authored_version, authored_hash, authored, head, mutation. */
+/* The tree of a request whose envelope is checked. */
+static JcsNode *
+request_tree(const text *request)
+{
+	JcsError	error;
+	JcsNode    *root = parse_request(request, &error);
+
+	if (!is_kind(root, JCS_OBJECT) || !is_kind(jcs_member(root, "mutations"), JCS_ARRAY) || !is_kind(jcs_member(root, "client_id"), JCS_STRING))
+		elog(ERROR, "a push's shape was not checked");
+	return root;
+}
+
+const JcsNode *
+push_mutations(const text *request)
+{
+	return jcs_member(request_tree(request), "mutations");
+}
+
+static bool
+same_string(const JcsNode *a, const JcsNode *b)
+{
+	return a->len == b->len && memcmp(a->u.str, b->u.str, a->len) == 0;
+}
+
+static bool
+same_names(const JcsNode *a, const JcsNode *b)
+{
+	int			n = a ? a->len : 0;
+
+	if (n != (b ? b->len : 0))
+		return false;
+	for (int i = 0; i < n; i++)
+		if (a->u.members[i].namelen != b->u.members[i].namelen ||
+			memcmp(a->u.members[i].name, b->u.members[i].name, a->u.members[i].namelen) != 0)
+			return false;
+	return true;
+}
+
+/* Do both write the same fields of the same table, and were they authored under the same manifest? Members are in one order. */
+static bool
+same_shape(const JcsNode *a, const JcsNode *b)
+{
+	const JcsNode *authored_a = jcs_member(a, "authored_schema");
+	const JcsNode *authored_b = jcs_member(b, "authored_schema");
+	int64		version_a;
+	int64		version_b;
+
+	return same_string(jcs_member(a, "table"), jcs_member(b, "table")) && same_names(jcs_member(a, "pk"), jcs_member(b, "pk")) &&
+		same_names(jcs_member(a, "columns"), jcs_member(b, "columns")) &&
+		same_string(jcs_member(authored_a, "hash"), jcs_member(authored_b, "hash")) &&
+		jcs_integer(jcs_member(authored_a, "version"), &version_a) && jcs_integer(jcs_member(authored_b, "version"), &version_b) &&
+		version_a == version_b;
+}
+
+/* Numbers the shapes of the mutations, from 0, in order of appearance: shape_of[i], and in first the mutation that each was seen in. */
+static int
+number_shapes(const JcsNode *mutations, int *shape_of, int *first)
+{
+	int			n = 0;
+
+	for (int i = 0; i < mutations->len; i++)
+	{
+		int			shape = 0;
+
+		push_require_shape(mutations->u.items[i]);
+		while (shape < n && !same_shape(mutations->u.items[first[shape]], mutations->u.items[i]))
+			shape++;
+		if (shape == n)
+			first[n++] = i;
+		shape_of[i] = shape;
+	}
+	return n;
+}
+
+/*
+ * _push_request(user text, request text): batch_id, atomic, client_generation, schema, fingerprint, mutations. Without a
+ * client_generation the last two are NULL, and what is in the mutations is not checked.
+ */
+Datum
+synchro_push_request(PG_FUNCTION_ARGS)
+{
+	char	   *user = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	JcsNode    *root = request_tree(PG_GETARG_TEXT_PP(1));
+	const JcsNode *mutations = jcs_member(root, "mutations");
+	TupleDesc	desc;
+	int64		generation;
+	Datum		values[6] = {0};
+	bool		nulls[6] = {false};
+
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	values[0] = uuid_value(jcs_member(root, "batch_id"));
+	values[1] = BoolGetDatum(jcs_member(root, "atomic") != NULL);
+	values[3] = raw_text(jcs_member(root, "schema"));
+	if (jcs_integer(jcs_member(root, "client_generation"), &generation))
+	{
+		Datum	   *ids = palloc(sizeof(Datum) * Max(mutations->len, 1));
+
+		values[2] = Int64GetDatum(generation);
+		values[4] = syn_batch_fingerprint(root, user);
+		for (int i = 0; i < mutations->len; i++)
+			ids[i] = uuid_value(jcs_member(mutations->u.items[i], "mutation_id"));
+		values[5] = PointerGetDatum(construct_array(ids, mutations->len, UUIDOID, UUID_LEN, false, TYPALIGN_CHAR));
+	}
+	else
+		nulls[2] = nulls[4] = nulls[5] = true;
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(desc, values, nulls)));
+}
+
+/* _push_read(user text, request text): ord, shape, fingerprint, authored, head. */
 Datum
 synchro_push_read(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
-	char	   *mutations = text_to_cstring(PG_GETARG_TEXT_PP(0));
-	JcsError	error;
-	JcsNode    *root = jcs_parse(mutations, strlen(mutations), 0, &error);
-	bool		nulls[READ_COLUMNS] = {false};
-	Datum		values[READ_COLUMNS];
+	char	   *user = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	JcsNode    *root = request_tree(PG_GETARG_TEXT_PP(1));
+	const JcsNode *mutations = jcs_member(root, "mutations");
+	int		   *shape_of = palloc(sizeof(int) * Max(mutations->len, 1));
+	int		   *first = palloc(sizeof(int) * Max(mutations->len, 1));
+	bool		nulls[5] = {false};
+	Datum		values[5];
 
-	if (!root || root->kind != JCS_ARRAY)
-		elog(ERROR, "a push's shape was not checked");
 	InitMaterializedSRF(fcinfo, 0);
-	for (int i = 0; i < root->len; i++)
+	(void) number_shapes(mutations, shape_of, first);
+	for (int i = 0; i < mutations->len; i++)
 	{
-		values[READ_ORD] = Int32GetDatum(i + 1);
-		read_mutation(root->u.items[i], values);
+		JcsNode    *node = mutations->u.items[i];
+
+		values[0] = Int32GetDatum(i + 1);
+		values[1] = Int32GetDatum(shape_of[i]);
+		values[2] = syn_mutation_fingerprint(node, user, jcs_member(root, "client_id"));
+		values[3] = raw_text(jcs_member(node, "authored_schema"));
+		values[4] = outcome_head(jcs_member(node, "mutation_id"), jcs_member(node, "table"), jcs_member(node, "pk"));
+		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}
+
+/* _push_shapes(request text): shape, table_id, key_field, fields, authored_version, authored_hash. */
+Datum
+synchro_push_shapes(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	const JcsNode *mutations = push_mutations(PG_GETARG_TEXT_PP(0));
+	int		   *shape_of = palloc(sizeof(int) * Max(mutations->len, 1));
+	int		   *first = palloc(sizeof(int) * Max(mutations->len, 1));
+	int			n = number_shapes(mutations, shape_of, first);
+	bool		nulls[6] = {false};
+	Datum		values[6];
+
+	InitMaterializedSRF(fcinfo, 0);
+	for (int i = 0; i < n; i++)
+	{
+		const JcsNode *node = mutations->u.items[first[i]];
+		const JcsNode *authored = jcs_member(node, "authored_schema");
+		const JcsMember *key = &jcs_member(node, "pk")->u.members[0];
+		int64		version;
+
+		if (!jcs_integer(jcs_member(authored, "version"), &version))
+			elog(ERROR, "a mutation's shape was not checked");
+		values[0] = Int32GetDatum(i);
+		values[1] = string_text(jcs_member(node, "table"));
+		values[2] = PointerGetDatum(cstring_to_text_with_len(key->name, key->namelen));
+		values[3] = member_names(jcs_member(node, "columns"));
+		values[4] = Int64GetDatum(version);
+		values[5] = string_text(jcs_member(authored, "hash"));
 		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 	}
 	return (Datum) 0;

@@ -8,6 +8,7 @@
 
 #include "fmgr.h"
 #include "utils/builtins.h"
+#include "utils/memutils.h"
 
 #include "compat.h"
 #include "errcodes.h"
@@ -89,6 +90,46 @@ refuse_request(const char *member, const char *rule)
 			 errmsg("invalid request"),
 			 member ? errdetail_internal("{\"message\":\"invalid request: %s: %s\"}", member, rule)
 			 : errdetail_internal("{\"message\":\"invalid request: %s\"}", rule)));
+}
+
+/* The last request of this transaction. */
+static struct
+{
+	MemoryContext context;		/* NULL: none */
+	char	   *text;
+	int			len;
+	JcsNode    *root;
+}			parsed;
+
+static void
+forget_request(void *arg)
+{
+	parsed.context = NULL;
+}
+
+JcsNode *
+parse_request(const text *request, JcsError *error)
+{
+	const char *data = VARDATA_ANY(request);
+	int			len = VARSIZE_ANY_EXHDR(request);
+	MemoryContextCallback *callback;
+	MemoryContext caller;
+
+	if (parsed.context && parsed.len == len && memcmp(parsed.text, data, len) == 0)
+		return parsed.root;
+	if (parsed.context)
+		MemoryContextDelete(parsed.context);
+	caller = MemoryContextSwitchTo(AllocSetContextCreate(TopTransactionContext, "synchro request", ALLOCSET_DEFAULT_SIZES));
+	callback = palloc0(sizeof(MemoryContextCallback));
+	callback->func = forget_request;
+	MemoryContextRegisterResetCallback(CurrentMemoryContext, callback);
+	parsed.text = pnstrdup(data, len);
+	parsed.len = len;
+	parsed.root = jcs_parse(parsed.text, len, 0, error);
+	if (parsed.root)
+		parsed.context = CurrentMemoryContext;
+	MemoryContextSwitchTo(caller);
+	return parsed.root;
 }
 
 /* Exactly the members of the table, each of its type. */
@@ -186,7 +227,7 @@ synchro_request(PG_FUNCTION_ARGS)
 	if (members == push_members && VARSIZE_ANY_EXHDR(request) > BODY_MAX)
 		refuse_request(NULL, "the body is too large");
 
-	root = jcs_parse(text_to_cstring(request), VARSIZE_ANY_EXHDR(request), 0, &error);
+	root = parse_request(request, &error);
 	if (root == NULL)
 		refuse_request(NULL, jcs_error_text(error));
 	if (root->kind != JCS_OBJECT)
@@ -205,7 +246,7 @@ synchro_request_client(PG_FUNCTION_ARGS)
 {
 	text	   *request = PG_GETARG_TEXT_PP(0);
 	JcsError	error;
-	JcsNode    *root = jcs_parse(text_to_cstring(request), VARSIZE_ANY_EXHDR(request), 0, &error);
+	JcsNode    *root = parse_request(request, &error);
 	const JcsNode *id = root && root->kind == JCS_OBJECT ? jcs_member(root, "client_id") : NULL;
 
 	if (id == NULL || id->kind != JCS_STRING)

@@ -18,6 +18,12 @@ typedef struct Member
 pg_noreturn extern void refuse_request(const char *member, const char *rule);
 extern void check_members(const JcsNode *object, const Member *members);
 
+/*
+ * The request as a tree, NULL if it is none. A push asks for it several times: while the transaction lasts, the same text is not parsed
+ * again. Nobody may change the tree.
+ */
+extern JcsNode *parse_request(const text *request, JcsError *error);
+
 /* The shape of a pull's request. */
 extern void check_pull(const JcsNode *request);
 

@@ -33,11 +33,12 @@ CREATE TABLE synchro.push_batch (
   batch_id    uuid NOT NULL,
   fingerprint bytea NOT NULL,
   atomic      boolean NOT NULL,
-  status      int,                          -- NULL only inside the executing transaction
-  body        text,                         -- exact bytes of the response
+  mutations   uuid[] NOT NULL,              -- in request order: the response is their outcomes (_push_body)
   created_at  timestamptz NOT NULL DEFAULT pg_catalog.now(),
   PRIMARY KEY (client_no, batch_id)
 );
+
+ALTER TABLE synchro.push_batch ALTER COLUMN mutations SET STORAGE EXTERNAL;
 
 -- No foreign keys: a row is written with its batch, which has one.
 CREATE TABLE synchro.push_mutation (

@@ -31,9 +31,9 @@ var faults = []fault{
 		{"_push_execute", "FROM outcome o\n", "FROM outcome o ON CONFLICT (client_no, mutation_id) DO UPDATE SET outcome = excluded.outcome, accepted = excluded.accepted\n"},
 	}},
 	{name: "a batch is recorded and not executed", edits: []edit{
-		{"_push_execute", "p_mutations,\n                                    v_rel_nos)", "p_mutations,\n                                    array_fill(NULL::int, ARRAY[cardinality(v_rel_nos)]))"},
+		{"_push_execute", "p_request,\n                                    v_rel_nos)", "p_request,\n                                    array_fill(NULL::int, ARRAY[cardinality(v_rel_nos)]))"},
 	}},
-	{name: "an atomic group is executed one by one", edits: []edit{{"_push_execute", "p_schema_version, p_atomic, p_mutations", "p_schema_version, false, p_mutations"}}},
+	{name: "an atomic group is executed one by one", edits: []edit{{"_push_execute", "p_schema_version, p_atomic, p_request", "p_schema_version, false, p_request"}}},
 	{name: "a cursor is one event too far", edits: []edit{{"_pull", "THEN c.event ELSE 9223372036854775807",
 		"THEN CASE WHEN c.event < 1000000 THEN c.event + 1 ELSE c.event END ELSE 9223372036854775807"}}},
 	{name: "a full page says that it is the last", edits: []edit{{"_pull", "v_delta := ", "v_page.o_more := false; v_delta := "}}},

@@ -87,7 +87,9 @@ SELECT * FROM pt.attack('SET work_mem = 64');
 SHOW work_mem;
 SELECT count(*) FROM pg_prepared_statements;
 -- the executor relies on no shape that it has not seen
-SELECT * FROM synchro._push_read('[{}]');
-SELECT * FROM synchro._push_apply(NULL, '', NULL, 1, false, '[]', '{}');
-SELECT * FROM synchro._push_apply(1, '', NULL, 1, false, '[{"op": "insert"}]', '{1}');
+SELECT * FROM synchro._push_read('u', '[]');
+SELECT * FROM synchro._push_read('u', '{"client_id": "c", "mutations": [{}]}');
+SELECT * FROM synchro._push_shapes('{"client_id": "c", "mutations": [{}]}');
+SELECT * FROM synchro._push_apply(NULL, '', NULL, 1, false, '{"client_id": "c", "mutations": []}', '{}');
+SELECT * FROM synchro._push_apply(1, '', NULL, 1, false, '{"client_id": "c", "mutations": [{"op": "insert"}]}', '{1}');
 \set VERBOSITY default

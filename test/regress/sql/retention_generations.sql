@@ -83,7 +83,7 @@ DO $do$ BEGIN WHILE synchro._retire_configurations(10000) > 0 LOOP END LOOP; END
 SELECT synchro._tidy(now() - interval '30 days', 100), synchro._tidy(now() - interval '30 days', 100) AS again, client_id, count(scope_id) FROM synchro.client LEFT JOIN synchro.client_scope USING (client_no) GROUP BY client_id ORDER BY 3;
 ROLLBACK TO s;
 -- Ledgers survive expiry and compaction, and go only after retirement.
-INSERT INTO synchro.push_batch SELECT client_no, gen_random_uuid(), '', false, 200, '{}' FROM synchro.client;
+INSERT INTO synchro.push_batch SELECT client_no, gen_random_uuid(), '', false, '{}' FROM synchro.client;
 INSERT INTO synchro.push_mutation SELECT client_no, gen_random_uuid(), batch_id, '', true, '{}' FROM synchro.push_batch;
 UPDATE synchro.client SET expired = true;
 SELECT synchro._tidy(now(), 10000) >= 0 AS tidied, (SELECT count(*) FROM synchro.push_batch), (SELECT count(*) FROM synchro.push_mutation);
