@@ -9,12 +9,15 @@ DECLARE
   v_old    synchro.registration;
   v_col    record;
   v_filled boolean;
-  v_anew   boolean := NOT p_registration.amends;
+  v_anew   boolean;
   v_fields uuid[] := '{}';
 BEGIN
   SELECT r.* INTO v_old FROM synchro.registration r
    WHERE r.rel_no = p_registration.rel_no
      AND r.generation = (SELECT g.base FROM synchro.registry_generation g WHERE g.generation = p_registration.generation);
+  -- A column that is not null from now on: clients that may still hold a NULL have to copy its rows again.
+  v_anew := NOT p_registration.amends
+    OR EXISTS (SELECT FROM unnest(p_registration.required_columns) c WHERE c = ANY (v_old.sync_columns) AND c <> ALL (v_old.required_columns));
   EXECUTE format('CREATE TABLE synchro_data.%I (LIKE synchro_data.r_%s INCLUDING DEFAULTS)', v_stage, p_registration.rel_no);
   EXECUTE format('REVOKE ALL ON synchro_data.%I FROM PUBLIC', v_stage);
   EXECUTE format('REVOKE ALL ON TYPE synchro_data.%I FROM PUBLIC', v_stage);

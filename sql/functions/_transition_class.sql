@@ -3,7 +3,8 @@ SET search_path = pg_catalog, synchro, pg_temp AS $fn$
 -- The one difference function: class of the step between two manifests' "tables", NULL when they are equal.
 -- p_rematerialized: ids of tables and fields whose rows the step had to materialize.
 -- Class 4: a table, field, key or type that clients know is gone or means something else. Class 3: new content for rows
--- that clients already may hold, or other rules of composition or deletion. Class 2: everything else.
+-- that clients already may hold, a field that is not null any more where they may hold a NULL, or other rules of composition or deletion.
+-- Class 2: everything else.
 WITH o AS (SELECT t->>'table_id' AS id, t FROM jsonb_array_elements(p_old) t),
      n AS (SELECT t->>'table_id' AS id, t FROM jsonb_array_elements(p_new) t),
      f AS (
@@ -24,6 +25,7 @@ SELECT CASE
                   OR o.t#>'{lifecycle,deleted_at_field_id}' <> n.t#>'{lifecycle,deleted_at_field_id}')
     OR EXISTS (SELECT FROM f WHERE f.old_field IS NULL
                  AND ((f.new_field->>'field_id')::uuid = ANY (p_rematerialized) OR NOT (f.new_field->>'nullable')::boolean))
+    OR EXISTS (SELECT FROM f WHERE (f.old_field->>'nullable')::boolean AND NOT (f.new_field->>'nullable')::boolean)
     THEN 'class_3'
   ELSE 'class_2'
 END

@@ -110,10 +110,16 @@ func TestColumnThatLostNotNull(t *testing.T) {
 	c.same("the rows", fmt.Sprintf("SELECT c1, %s, %s FROM synchro_data.r_1", c.column("must"), c.column("named")), "SELECT id, must, named FROM app.item")
 	c.want("SELECT max(membership_generation) FROM synchro.scope", "1")
 	c.want("SELECT count(*) FROM synchro.quarantine", "0")
+	// Back again is no compatible step: who has not pulled yet may hold a NULL.
 	c.exec("UPDATE app.item SET must = 'm'; ALTER TABLE app.item ALTER must SET NOT NULL")
 	c.register()
 	c.equal()
 	nullable("must", "false")
+	if got := c.class(); got != "class_3" {
+		t.Errorf("a column that may not be null any more is %s", got)
+	}
+	c.want("SELECT string_agg(scope_id, ',' ORDER BY scope_id) FROM synchro.scope WHERE affected_version = (SELECT schema_version FROM synchro.progress)", "user:u1,user:u2")
+	c.want("SELECT min(membership_generation) FROM synchro.scope", "2")
 }
 
 // What the fence lets in once a column has left, or may be null, the manifest in force cannot carry: so that does not wait for a changed rule.

@@ -26,7 +26,8 @@ SELECT lineage.step(lineage.tables(), lineage.tables(lineage.field('b'))) AS nul
        lineage.step(lineage.tables(lineage.field('b')), lineage.tables()) AS field_removed,
        lineage.step(lineage.tables(lineage.field('b')), lineage.tables(lineage.field('c'))) AS field_renamed,
        lineage.step(lineage.tables(lineage.field('b')), lineage.tables(lineage.field('b', 'int'))) AS type_changed,
-       lineage.step(lineage.tables(lineage.field('b', 'string', false)), lineage.tables(lineage.field('b'))) AS not_null_relaxed;
+       lineage.step(lineage.tables(lineage.field('b', 'string', false)), lineage.tables(lineage.field('b'))) AS not_null_relaxed,
+       lineage.step(lineage.tables(lineage.field('b')), lineage.tables(lineage.field('b', 'string', false))) AS not_null_set;
 SELECT lineage.step(lineage.tables(), lineage.tables('', '{"composition":"multi_scope"}')) AS composition,
        lineage.step(lineage.tables(lineage.field('b')), lineage.tables(lineage.field('b'),
          '{"lifecycle":{"created_at_field_id":null,"updated_at_field_id":null,"deleted_at_field_id":"00000000-0000-4000-8000-0000000000a2"}}')) AS deletion_field,
