@@ -22,7 +22,7 @@ BEGIN
   RETURN NEXT;
 EXCEPTION WHEN SQLSTATE 'SY000' THEN
   GET STACKED DIAGNOSTICS v_state = RETURNED_SQLSTATE, v_detail = PG_EXCEPTION_DETAIL;
-  RETURN QUERY SELECT e.status, e.body, CASE v_state WHEN 'SY013' THEN ARRAY(SELECT -c.client_no FROM synchro.client c WHERE c.client_id = synchro._request_client(p_request)) END
+  RETURN QUERY SELECT e.status, e.body, CASE v_state WHEN 'SY013' THEN synchro._push_wait(p_request) END
                  FROM synchro._error_body(v_state, v_detail) e;
 END
 $fn$;

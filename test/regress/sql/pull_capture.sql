@@ -36,14 +36,24 @@ SELECT ep.note(2, 'two', '{user:u}');
 SELECT ep.pull('u-1');
 UPDATE synchro.progress SET commit_lsn = commit_lsn - 256;
 SELECT ep.verdict('u-1', 'pull');
+-- Nobody announces the end of that, so nobody waits for it, unless a push of the client is on its way too.
+SELECT r.status, r.wait_on FROM ep.call('u-1', 'pull') r;
+SAVEPOINT pushed;
+UPDATE synchro.client SET accepted_write_epoch = 1 WHERE client_id = 'u-1';
+SELECT r.status, r.wait_on = ARRAY(SELECT -client_no FROM synchro.client WHERE client_id = 'u-1') AS push FROM ep.call('u-1', 'pull') r;
+ROLLBACK TO pushed;
 UPDATE synchro.progress SET commit_lsn = commit_lsn + 256;
 SELECT ep.verdict('u-1', 'pull');
 ROLLBACK TO s;
 
 -- The captured version is served, or nothing: no changes, no cursors, no acknowledgement.
+SELECT ep.note(3, 'three', '{user:u}');
+SELECT count(p) FROM ep.pull('u-1') p;
+SELECT ep.ack('u-1', 'user:u') AS ack \gset
 SELECT ep.note(2, 'two', '{user:u}');
 UPDATE synchro_data.r_8000001 SET server_version = 'other' WHERE c2 = 'two';
 SELECT ep.verdict('u-1', 'pull'), ep.verdict('u-1', 'rebuild', '{"scope":"user:u","rebuild_id":"0e000000-0000-4000-8000-000000000009"}');
+SELECT ep.ack('u-1', 'user:u') = :'ack' AS unmoved;
 DELETE FROM synchro_data.r_8000001 WHERE c2 = 'two';
 SELECT ep.verdict('u-1', 'pull'), ep.verdict('u-1', 'rebuild', '{"scope":"user:u","rebuild_id":"0e000000-0000-4000-8000-000000000009"}');
 ROLLBACK TO s;
