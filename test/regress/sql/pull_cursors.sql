@@ -46,6 +46,14 @@ CREATE TEMP TABLE before AS SELECT s.ctid AS place, s.client_no, s.scope_id FROM
 SELECT ep.pull('u-1');
 SELECT bool_and(b.place = s.ctid) AS unwritten FROM before b JOIN synchro.client_scope s USING (client_no, scope_id);
 
+-- A rebuild moves no checkpoint, neither its own scope's nor another's; the next pull acknowledges its own, and the other scope goes on where it was.
+SAVEPOINT rebuilt;
+SELECT ep.note(5, 'five', '{s,user:u}'), md5(string_agg(s::text, ',' ORDER BY client_no, scope_id)) AS places FROM synchro.client_scope s \gset
+SELECT count(r) FROM ep.rebuild('u-1', 's', 2) r;
+SELECT md5(string_agg(s::text, ',' ORDER BY client_no, scope_id)) = :'places' AS untouched FROM synchro.client_scope s;
+SELECT ep.pull('u-1');
+SELECT ep.ack('u-1', 's') LIKE 'transaction_end%' AS own;
+ROLLBACK TO rebuilt;
 -- Below the floor: rebuild, for that scope only, nothing acknowledged. At the floor: resumed.
 SAVEPOINT s;
 SELECT ep.note(5, 'five', '{s}'), ep.ack('u-1', 's') AS ack \gset

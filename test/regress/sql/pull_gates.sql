@@ -20,7 +20,7 @@ UPDATE ep.client SET user_id = 'v' WHERE client_id = 'u-1';
 SELECT ep.verdict('u-1', 'pull', '{"limit":0}');
 UPDATE ep.client SET user_id = 'u' WHERE client_id = 'u-1';
 -- A client that never connected.
-SELECT ep.verdict('u-1', 'pull', '{"client_id":"nobody"}');
+SELECT ep.verdict('u-1', 'pull', '{"client_id":"nobody"}'), ep.verdict('u-1', 'rebuild', '{"client_id":"nobody","scope":"user:u"}');
 SELECT count(*) FROM synchro.client WHERE client_id = 'nobody';
 -- Shape.
 SELECT x, ep.verdict('u-1', 'pull', jsonb_build_object('limit', x)) FROM jsonb_array_elements('[1, 1000, 0, -1, 1001, 1.5, "1", null, true]') x;

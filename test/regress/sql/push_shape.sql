@@ -29,6 +29,9 @@ SELECT pt.raw(pt.request('client of ann', 'e2', ARRAY[pt.m('e2', 'insert', 'shop
 SELECT pt.raw(pt.request('client of ann', 'e3', ARRAY[pt.m('e3', 'insert', 'shop.note', to_json(pt.id('e3')), '{}')], '{"user_id": "bob"}'));
 SELECT pt.raw(pt.request('client of ann', 'e4', ARRAY[pt.m('e4', 'insert', 'shop.note', to_json(pt.id('e4')), '{}'), pt.m('e4', 'insert', 'shop.note', to_json(pt.id('e5')), '{}')]));
 SELECT pt.raw('{');
+-- a client that never connected, and nobody at all
+SELECT pt.raw(pt.request('nobody', 'e7', ARRAY[pt.m('e7', 'insert', 'shop.note', to_json(pt.id('e7')), '{}')])), (SELECT count(*) FROM synchro.client WHERE client_id = pt.id('nobody')::text);
+SELECT r.status, r.body::json#>>'{error,code}' FROM synchro.synchro_push('', pt.request('client of ann', 'e8', ARRAY[pt.m('e8', 'insert', 'shop.note', to_json(pt.id('e8')), '{}')])) r;
 SELECT pt.raw(replace(pt.request('client of ann', 'e6', ARRAY[pt.m('e6', 'insert', 'shop.note', to_json(pt.id('e6')), '{}')]), '"batch_id"', '"batch_id": null, "batch_id"'));
 -- limits: 1000 mutations, 256 columns, 65 536 octets a mutation, 1 048 576 octets a body
 CREATE FUNCTION pt.many(p_label text, p_n int) RETURNS text LANGUAGE sql AS $$
