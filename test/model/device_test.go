@@ -14,9 +14,12 @@ import (
 
 // held is one row of a device's copy.
 type held struct {
+	key     string // "table/key"
 	version string
-	rev     string
-	row     row
+	state   string
+	row     row // by the names of its manifest
+	tableID string
+	columns []byte // by field ids, as it came
 	digest  [canonical.HashSize]byte
 }
 
@@ -25,6 +28,8 @@ type replica struct {
 	cursor   *string
 	complete bool
 	lost     bool            // the server may have forgotten what the cursor needs
+	signed   *catalog        // the manifest of the cursor
+	members  int             // the world's count for the scope when the cursor was made
 	behind   bool            // the cursor is of a rebuild, and a later one was acknowledged while that went on
 	rows     map[string]held // by identity
 }
@@ -32,9 +37,17 @@ type replica struct {
 // memory is what a device stores. Copies of it are backups.
 type memory struct {
 	generation *int64
-	schema     protocol.SchemaRef
+	catalog    *catalog // nil before the first connect
 	setVersion int64
 	scopes     map[string]*replica
+}
+
+// schema is the reference that the device presents.
+func (m memory) schema() protocol.SchemaRef {
+	if m.catalog == nil {
+		return protocol.SchemaRef{}
+	}
+	return m.catalog.ref
 }
 
 func (m memory) clone() memory {
@@ -54,9 +67,7 @@ type device struct {
 	user, id string
 	memory   memory
 	backup   *memory
-	floor    int // the first frame that a terminal pull may show
-	manifest *canonical.Manifest
-	tables   map[string]*canonical.Table
+	floor    int                 // the first frame that a terminal pull may show
 	sessions map[string]*session // rebuilds under way, by scope
 	ended    []*session
 
@@ -76,35 +87,22 @@ func (d *device) stale(generation *int64) bool {
 	return generation == nil || *generation != d.generation || d.expired
 }
 
-func (d *device) install(body []byte) {
-	m, err := canonical.ParseManifest(body)
-	d.w.must(err)
-	d.manifest = m
-	d.tables, err = m.Prepare()
-	d.w.must(err)
-}
+// outdated tells whether the server refuses the schema.
+func (d *device) outdated() bool { return d.memory.catalog != d.w.now() }
 
-// names translates the fields of a table.
-func (d *device) table(name string) *canonical.TableDef {
-	i := slices.IndexFunc(d.manifest.Tables, func(t canonical.TableDef) bool { return t.Name == name })
-	return &d.manifest.Tables[i]
-}
-
-// read verifies a row of the server and returns its place and content.
-func (d *device) read(r *protocol.Row) (identity, key string, h held, tombstone bool) {
+// read verifies a row of the server under a manifest and returns its place and content.
+func (d *device) read(c *catalog, r *protocol.Row) (identity, key string, h held, tombstone bool) {
 	w := d.w
-	table := d.tables[r.Table]
+	table := c.tables[r.Table]
 	if table == nil {
 		w.fail("%s got a row of a table that the manifest lacks", d)
 	}
 	def := table.Def()
-	var id string
-	w.must(json.Unmarshal(r.Key, &id))
-	key = def.Name + "/" + id
+	key = def.Name + "/" + strings.Trim(string(r.Key), `"`)
 	if r.Columns == nil {
 		raw, err := table.AppendIdentity(nil, r.Key)
 		w.must(err)
-		return string(raw), key, held{version: r.ServerVersion}, false
+		return string(raw), key, held{key: key, version: r.ServerVersion}, false
 	}
 	digester := table.NewDigester()
 	sum, err := digester.Row(r.Columns, r.ServerVersion)
@@ -115,35 +113,36 @@ func (d *device) read(r *protocol.Row) (identity, key string, h held, tombstone 
 	}
 	var columns map[string]json.RawMessage
 	w.must(json.Unmarshal(r.Columns, &columns))
-	h = held{version: r.ServerVersion, row: row{}, digest: sum}
+	h = held{key: key, version: r.ServerVersion, row: row{}, tableID: def.TableID, columns: bytes.Clone(r.Columns), digest: sum}
 	for _, f := range def.Fields {
 		h.row[f.Name] = string(columns[f.FieldID])
 	}
-	h.rev = h.row["rev"]
-	w.sawVersion(key, h)
+	h.state = w.state(key, h.row.rev())
+	w.sawVersion(c, h)
 	return string(digester.Identity()), key, h, digester.Tombstone()
 }
 
 // sawVersion checks that a state of a row has one content and one version wherever it is seen, and a version one state.
-func (w *world) sawVersion(key string, h held) {
-	state := key + "@" + h.rev
-	if known, ok := w.contents[state]; ok && known != h.row.String() {
-		w.fail("%s has another content: %s, source %s", state, h.row, known)
+func (w *world) sawVersion(c *catalog, h held) {
+	content := w.content(c, h.key, h.row.rev())
+	if known, ok := w.contents[content]; ok && known != h.row.String() {
+		w.fail("%s has another content: %s, source %s", content, h.row, known)
 	}
-	w.contents[state] = h.row.String()
+	w.contents[content] = h.row.String()
+	state := h.key + "@" + h.state
 	if known, ok := w.versions[state]; ok && known != h.version {
 		w.fail("%s has two versions", state)
 	}
-	if known, ok := w.states[key+"#"+h.version]; ok && known != state {
+	if known, ok := w.states[h.key+"#"+h.version]; ok && known != state {
 		w.fail("%s and %s have the same version", known, state)
 	}
-	w.versions[state], w.states[key+"#"+h.version] = h.version, state
+	w.versions[state], w.states[h.key+"#"+h.version] = h.version, state
 }
 
 // digest is the scope digest of what is held.
 func (d *device) digest(scope string) string {
 	held := d.memory.scopes[scope].rows
-	hash, _ := canonical.ParseHash(d.memory.schema.Hash)
+	hash, _ := canonical.ParseHash(d.memory.schema().Hash)
 	h, err := canonical.NewScopeHash(hash, scope, uint64(len(held)))
 	d.w.must(err)
 	for _, identity := range slices.Sorted(maps.Keys(held)) {
@@ -159,7 +158,7 @@ func (d *device) digest(scope string) string {
 func (d *device) content(scope string) string {
 	byKey := map[string]string{}
 	for _, h := range d.memory.scopes[scope].rows {
-		byKey[h.place()] = h.row.String()
+		byKey[h.key] = h.row.String()
 	}
 	var b strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(byKey)) {
@@ -168,21 +167,11 @@ func (d *device) content(scope string) string {
 	return b.String()
 }
 
-// place is a held row's "table/key".
-func (h held) place() string {
-	table := "task"
-	if _, soft := h.row["deleted_at"]; !soft {
-		table = "tag"
-	}
-	id, _ := h.row.text("id")
-	return table + "/" + id
-}
-
 // find is the row as the device has it in any scope.
 func (d *device) find(key string) (found held, ok bool) {
 	for _, id := range slices.Sorted(maps.Keys(d.memory.scopes)) {
 		for _, h := range d.memory.scopes[id].rows {
-			if h.place() == key {
+			if h.key == key {
 				return h, true
 			}
 		}
@@ -195,7 +184,7 @@ func (d *device) keys() []string {
 	set := map[string]bool{}
 	for _, s := range d.memory.scopes {
 		for _, h := range s.rows {
-			set[h.place()] = true
+			set[h.key] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(set))
@@ -278,7 +267,7 @@ func (d *device) takePage(q *protocol.PullRequest, body []byte) (more bool) {
 		if s == nil || !s.complete {
 			w.fail("%s got a change in %s, which it did not ask for", d, change.Scope)
 		}
-		identity, key, h, tombstone := d.read(&change.Row)
+		identity, key, h, tombstone := d.read(d.memory.catalog, &change.Row)
 		if change.Columns != nil && tombstone != (change.Op == protocol.OpDelete) {
 			w.fail("%s: %s of %s, whose deletion says otherwise", d, change.Op, key)
 		}
@@ -293,11 +282,11 @@ func (d *device) takePage(q *protocol.PullRequest, body []byte) (more bool) {
 		if q.Scopes[id].Cursor == nil {
 			w.fail("%s got a cursor for a scope without one", d)
 		}
-		d.memory.scopes[id].cursor = &cursor
+		d.memory.scopes[id].cursor, d.memory.scopes[id].signed = &cursor, d.memory.catalog
 	}
 	d.assign(p.ScopeUpdates, p.ScopeSetVersion)
 	for id, s := range d.memory.scopes {
-		due := q.Scopes[id].Cursor == nil
+		due := q.Scopes[id].Cursor == nil || s.members != w.members[id]
 		if asked := slices.Contains(p.Rebuild, id); asked != due && !(asked && s.lost) {
 			w.fail("%s: rebuild of %s is %v, want %v", d, id, asked, due)
 		} else if asked {
@@ -362,6 +351,8 @@ type session struct {
 	cursor     *string
 	rows       map[string]held
 	last       string
+	catalog    *catalog
+	members    int
 	asked      [][]byte
 	answered   [][]byte
 	removed    bool // the scope was taken away since
@@ -371,8 +362,11 @@ type session struct {
 
 // void tells whether the server may refuse to go on.
 func (s *session) void(d *device) bool {
-	return s.generation != d.generation || d.expired || s.accepted != d.accepted || s.removed || !slices.Contains(d.scopes, s.scope)
+	return s.dead(d.w) || s.generation != d.generation || d.expired || s.accepted != d.accepted || s.removed || !slices.Contains(d.scopes, s.scope)
 }
+
+// dead tells whether the server must not go on: the rows are of another schema or rule.
+func (s *session) dead(w *world) bool { return s.catalog != w.now() || s.members != w.members[s.scope] }
 
 // takeRecords adds a page of a rebuild; the last one ends it.
 func (d *device) takeRecords(s *session, body []byte) (done bool) {
@@ -383,7 +377,7 @@ func (d *device) takeRecords(s *session, body []byte) (done bool) {
 		w.fail("%s got %d records, the limit was %d", d, len(p.Records), s.limit)
 	}
 	for i := range p.Records {
-		identity, key, h, tombstone := d.read(&p.Records[i])
+		identity, key, h, tombstone := d.read(d.memory.catalog, &p.Records[i])
 		if tombstone || bytes.Compare([]byte(identity), []byte(s.last)) <= 0 && s.last != "" {
 			w.fail("%s: snapshot of %s: %s is deleted or out of order", d, s.scope, key)
 		}
@@ -393,7 +387,7 @@ func (d *device) takeRecords(s *session, body []byte) (done bool) {
 		return false
 	}
 	was := d.memory.scopes[s.scope]
-	d.memory.scopes[s.scope] = &replica{cursor: &p.FinalCursor, complete: true, rows: s.rows, behind: was != nil && was.complete, lost: s.lost}
+	d.memory.scopes[s.scope] = &replica{cursor: &p.FinalCursor, complete: true, signed: s.catalog, members: s.members, rows: s.rows, behind: was != nil && was.complete, lost: s.lost}
 	if d.digest(s.scope) != p.Checksum {
 		w.fail("%s: the digest of the snapshot of %s is another", d, s.scope)
 	}

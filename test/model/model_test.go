@@ -20,9 +20,13 @@ import (
 )
 
 func TestRandomRuns(t *testing.T) {
+	const fresh = 100 // runs on one stack: what is registered again and again stays in the registry
 	s := startStack(t)
 	total := map[string]int{}
 	seeds(t, 25*time.Second, func(rt *rapid.T) {
+		if n := runs.Load(); n > 0 && n%fresh == 0 {
+			s = startStack(t)
+		}
 		w := newWorld(rt, s)
 		w.play()
 		for what, n := range w.counts {
@@ -75,10 +79,13 @@ func (w *world) act() {
 		{2, "lapse", w.lapse},
 		{2, "relapse", w.relapse},
 		{2, "outlast", w.outlast},
+		{5, "alter", w.alter},
+		{3, "wait", w.wait},
+		{1, "stranger", w.stranger},
 	}
 	var all []action
 	for _, a := range actions {
-		for range a.weight {
+		for range a.weight * max(1, 5*strings.Count(w.focus, a.name)) {
 			all = append(all, a)
 		}
 	}
@@ -92,7 +99,10 @@ func (w *world) act() {
 		f, _ := drawFate(w.t)
 		w.connect(d, f)
 	}
-	if d.memory.generation != nil {
+	if d.outdated() && d.memory.generation != nil && chance(w.t, "comes back", 2) { // or goes on as it was
+		w.renew(d)
+	}
+	if d.memory.catalog != nil {
 		w.count("action " + a.name)
 		a.do(w.t, d)
 	}
@@ -164,9 +174,12 @@ func (w *world) resend(t *rapid.T, d *device) {
 	w.succeed(b)
 }
 
-// succeed seals a batch anew that its generation keeps from being executed.
+// superseded tells whether a batch cannot be executed any more: its generation has passed, or its schema.
+func (b *batch) superseded() bool { return b.d.stale(&b.generation) || b.catalog != b.d.w.now() }
+
+// succeed seals a batch anew that its generation or its schema keeps from being executed. Its mutations stay as they were authored.
 func (w *world) succeed(b *batch) {
-	if b.answer == nil && b.d.stale(&b.generation) && !b.d.stale(b.d.memory.generation) {
+	if b.answer == nil && b.superseded() && !b.d.stale(b.d.memory.generation) && !b.d.outdated() {
 		next := w.seal(b.d, b.mutations, b.atomic)
 		w.batches = slices.DeleteFunc(w.batches, func(o *batch) bool { return o == b })
 		w.count("batch sealed anew")
@@ -183,11 +196,22 @@ func (w *world) onePull(t *rapid.T, d *device) {
 // limits are those of pages.
 var limits = []int64{1, 2, 3, 7, 1000}
 
-// renew connects a device whose generation the server refuses.
+// renew connects a device whose generation or schema the server refuses, and begins anew where it cannot follow.
 func (w *world) renew(d *device) {
-	if d.stale(d.memory.generation) {
+	if d.stale(d.memory.generation) || d.outdated() {
 		w.connect(d, delivered)
 	}
+	if d.outdated() && d.memory.catalog != nil {
+		w.connectAs(d, delivered, hello{reset: true})
+	}
+}
+
+// stranger connects with a schema that the server does not know, as one that was restored from elsewhere, and begins anew.
+func (w *world) stranger(t *rapid.T, d *device) {
+	if chance(t, "at once", 2) {
+		w.connectAs(d, delivered, hello{schema: &strange})
+	}
+	w.connectAs(d, delivered, hello{schema: &strange, reset: true})
 }
 
 func (w *world) oneRebuild(t *rapid.T, d *device) {
@@ -219,7 +243,7 @@ func (w *world) overtake(t *rapid.T, d *device) {
 
 // introduced are the devices that have connected.
 func (w *world) introduced() []*device {
-	return slices.DeleteFunc(slices.Clone(w.devices), func(d *device) bool { return d.memory.generation == nil })
+	return slices.DeleteFunc(slices.Clone(w.devices), func(d *device) bool { return d.memory.catalog == nil })
 }
 
 // lag lets devices meet a server that has not materialized what was just written.
@@ -324,15 +348,20 @@ func (w *world) reassign(t *rapid.T, _ *device) {
 		w.revoked[user] = false
 	case "join":
 		w.must(w.exec("INSERT INTO app.member VALUES ($1, $2) ON CONFLICT DO NOTHING", user, team))
-		w.members[user][team] = true
+		w.teamsOf[user][team] = true
 	case "leave":
 		w.must(w.exec("DELETE FROM app.member WHERE user_id = $1 AND team = $2", user, team))
-		delete(w.members[user], team)
+		delete(w.teamsOf[user], team)
 	}
 }
 
 // expire ends a client's generation, as a long absence does.
 func (w *world) expire(t *rapid.T, d *device) {
+	if chance(t, "by an operator", 2) {
+		w.must(w.exec("SELECT synchro.synchro_expire_client($1, $2)", d.user, d.id))
+		d.expired = true
+		return
+	}
 	w.must(w.exec("UPDATE synchro.client SET created_at = now() - interval '2 hours', last_acknowledged_at = last_acknowledged_at - interval '2 hours' WHERE client_id = $1", d.id))
 	w.compact(t, d)
 	d.expired = true
@@ -410,6 +439,8 @@ func (w *world) together(t *rapid.T, d *device) {
 		for _, r := range answers[i] {
 			switch {
 			case r.status == http.StatusServiceUnavailable:
+			case !b.d.stale(&b.generation) && b.catalog != w.now():
+				w.mismatch(b.d, r, b.catalog)
 			case r.status == http.StatusOK && !b.d.stale(&b.generation):
 				b.answer = r.body
 				w.executed(b, nil, nil)
@@ -461,7 +492,7 @@ func (w *world) leave(t *rapid.T, d *device) {
 	name, id, _ := strings.Cut(one(t, "row", held...), "/")
 	sql := fmt.Sprintf("DELETE FROM app.%s WHERE id = '%s'", name, id)
 	if chance(t, "stays", 2) {
-		columns := map[string]string{"task": "owner = NULL, team = NULL, shelf = NULL", "tag": "team = NULL"}
+		columns := map[string]string{"task": "owner = NULL, team = NULL, shelf = NULL", "tag": "team = NULL", "memo": "owner = NULL"}
 		sql = fmt.Sprintf("UPDATE app.%s SET %s WHERE id = '%s'", name, columns[name], id)
 	}
 	w.must(w.exec(sql))
@@ -568,7 +599,7 @@ func (w *world) rotate(t *rapid.T, _ *device) {
 func (w *world) retire(t *rapid.T, d *device) {
 	w.must(w.exec("SELECT synchro.synchro_retire_client($1, $2)", d.user, d.id))
 	bodies := map[string][]byte{}
-	q := &protocol.PullRequest{ClientID: d.id, ClientGeneration: d.memory.generation, Schema: d.memory.schema, ScopeSetVersion: d.memory.setVersion,
+	q := &protocol.PullRequest{ClientID: d.id, ClientGeneration: d.memory.generation, Schema: d.memory.schema(), ScopeSetVersion: d.memory.setVersion,
 		Scopes: d.cursors(), Limit: 1}
 	var err error
 	bodies["pull"], err = q.Encode()
@@ -604,7 +635,7 @@ func (w *world) converge() {
 	for _, b := range slices.Clone(w.batches) {
 		w.renew(b.d)
 		retry("a push", func() bool {
-			if b.answer == nil && b.d.stale(&b.generation) {
+			if b.answer == nil && b.superseded() {
 				w.succeed(b)
 				return true
 			}
@@ -618,7 +649,7 @@ func (w *world) converge() {
 	w.look(false)
 	w.materialized()
 	for _, d := range w.devices {
-		if d.memory.generation == nil {
+		if d.memory.catalog == nil {
 			w.connect(d, delivered)
 		}
 		retry(d.id, func() bool { return w.sync(d, 1000) })

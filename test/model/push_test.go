@@ -19,13 +19,23 @@ import (
 
 // mutation is one that a device authored, with the outcome that it has for ever.
 type mutation struct {
-	wire    canonical.Mutation
-	user    string
-	key     string
-	op      string
-	columns row
-	rev     string // the state that its base version names
-	outcome []byte
+	wire     canonical.Mutation
+	user     string
+	key      string
+	op       string
+	columns  row
+	state    string   // that its base version names
+	authored *catalog // nil: one that the server never published
+	did      string   // what was executed, as the table's trigger tells it
+	outcome  []byte
+}
+
+// fields are the ids of the fields that it names, beside the key's.
+func (m *mutation) fields() (ids []string) {
+	for _, v := range m.wire.Columns {
+		ids = append(ids, v.FieldID)
+	}
+	return ids
 }
 
 // batch is a sealed batch: its bytes never change, nor does its answer.
@@ -33,6 +43,7 @@ type batch struct {
 	d          *device
 	body       []byte
 	generation int64
+	catalog    *catalog
 	mutations  []*mutation
 	atomic     bool
 	answer     []byte
@@ -41,18 +52,20 @@ type batch struct {
 
 // author draws a mutation as the device's user would make it, knowing what the device holds.
 func (w *world) author(t *rapid.T, d *device) *mutation {
-	m := &mutation{user: d.user, key: one(t, "key", w.keys...), op: one(t, "op", "insert", "update", "update", "delete"), columns: row{}}
+	c := d.memory.catalog
+	known := slices.DeleteFunc(slices.Clone(w.keys), func(key string) bool { return c.def(key[:strings.Index(key, "/")]) == nil })
+	m := &mutation{user: d.user, key: one(t, "key", known...), op: one(t, "op", "insert", "update", "update", "delete"), columns: row{}, authored: c}
 	if mine := d.keys(); m.op != "insert" && len(mine) > 0 && !chance(t, "blind", 4) {
 		m.key = one(t, "mine", mine...)
 	}
-	table, id, _ := strings.Cut(m.key, "/")
+	name, id, _ := strings.Cut(m.key, "/")
 	quoted := func(s string) string { return `"` + s + `"` }
 	if m.op != "delete" {
 		m.columns["title"] = quoted(w.mark())
-		if chance(t, "team", 3) {
+		if name != "memo" && chance(t, "team", 3) {
 			m.columns["team"] = one(t, "team is", "null", quoted(w.teams[0]), quoted(w.teams[1]))
 		}
-		if table == "task" {
+		if name == "task" {
 			if m.op == "insert" || chance(t, "owner", 4) {
 				m.columns["owner"] = quoted(one(t, "owner is", d.user, d.user, d.user, d.user, w.users[0], w.users[1]))
 			}
@@ -63,18 +76,31 @@ func (w *world) author(t *rapid.T, d *device) *mutation {
 				m.columns["n"] = one(t, "n is", "1", "2", "-1")
 			}
 		}
-	}
-	m.wire = canonical.Mutation{ID: uuid.NewString(), TableID: d.table(table).TableID, Op: m.op, Authored: d.memory.schema,
-		ClientVersion: time.Now().UTC().Format("2006-01-02T15:04:05.000000Z"),
-		Key:           canonical.Value{FieldID: d.table(table).PrimaryKeyFieldID, JSON: []byte(quoted(id))}}
-	if m.op != "insert" {
-		m.wire.BaseVersion, m.rev = "AAAAAAAAAAAAAAAA", "none"
-		if h, known := d.find(m.key); known {
-			m.wire.BaseVersion, m.rev = h.version, h.rev
+		if column := map[string]string{"task": "note", "tag": "color"}[name]; column != "" && c.shape[name].has(column) && chance(t, column, 3) {
+			m.columns[column] = one(t, "it is", "null", quoted(w.mark()))
 		}
 	}
-	for _, f := range d.table(table).Fields {
+	def := c.def(name)
+	m.wire = canonical.Mutation{ID: uuid.NewString(), TableID: def.TableID, Op: m.op, Authored: c.ref,
+		ClientVersion: time.Now().UTC().Format("2006-01-02T15:04:05.000000Z"),
+		Key:           canonical.Value{FieldID: def.PrimaryKeyFieldID, JSON: []byte(quoted(id))}}
+	if name == "memo" {
+		m.wire.Key.JSON = []byte(id)
+	}
+	if chance(t, "never published", 40) {
+		m.authored, m.wire.Authored = nil, strange
+	}
+	if m.op != "insert" {
+		m.wire.BaseVersion, m.state = "AAAAAAAAAAAAAAAA", "none"
+		if h, known := d.find(m.key); known {
+			m.wire.BaseVersion, m.state = h.version, h.state
+		}
+	}
+	for _, f := range def.Fields {
 		if value, ok := m.columns[f.Name]; ok {
+			if f.Name == "n" && f.Type == "string" {
+				value = quoted(value)
+			}
 			m.wire.Columns = append(m.wire.Columns, canonical.Value{FieldID: f.FieldID, JSON: []byte(value)})
 		}
 	}
@@ -83,6 +109,9 @@ func (w *world) author(t *rapid.T, d *device) *mutation {
 	}
 	return m
 }
+
+// strange is a schema that no server has published.
+var strange = protocol.SchemaRef{Version: 1, Hash: strings.Repeat("5", 64)}
 
 // likely draws a mutation that is applied unless something comes in between, where that is easily found.
 func (w *world) likely(t *rapid.T, d *device) (m *mutation) {
@@ -98,13 +127,13 @@ func (w *world) likely(t *rapid.T, d *device) (m *mutation) {
 // seal makes a batch of mutations under the device's generation.
 func (w *world) seal(d *device, mutations []*mutation, atomic bool) *batch {
 	q := protocol.PushRequest{Batch: canonical.Batch{ClientID: d.id, Generation: *d.memory.generation, ID: uuid.NewString(),
-		Schema: d.memory.schema, Atomic: atomic}}
+		Schema: d.memory.schema(), Atomic: atomic}}
 	for _, m := range mutations {
 		q.Mutations = append(q.Mutations, m.wire)
 	}
 	body, err := q.Encode()
 	w.must(err)
-	b := &batch{d: d, body: body, generation: *d.memory.generation, mutations: mutations, atomic: atomic}
+	b := &batch{d: d, body: body, generation: *d.memory.generation, catalog: d.memory.catalog, mutations: mutations, atomic: atomic}
 	w.batches = append(w.batches, b)
 	return b
 }
@@ -140,6 +169,8 @@ func (w *world) push(b *batch, f fate, after time.Duration) {
 				w.fail("%s: push under a stale generation: %d %s", d, r.status, r.body)
 			}
 			w.count("push expired")
+		case b.catalog != w.now():
+			w.mismatch(d, r, b.catalog)
 		case r.status != http.StatusOK:
 			w.fail("%s: push: %d %s", d, r.status, r.body)
 		default:
@@ -202,11 +233,21 @@ func (w *world) executed(b *batch, want []expectation, left rows) {
 		m.outcome = raw[m.wire.ID]
 		w.count(m.op + " " + o.Status + " " + o.Code)
 		wrote = wrote || o.Code == ""
+		m.did = m.op
+		if name, _, _ := strings.Cut(m.key, "/"); m.op == "delete" && b.catalog.shape[name].deleted == "" {
+			m.did = "purge"
+		}
+		if o.Code == "schema_incompatible" {
+			_, fields := w.verdict(m)
+			if o.Retryable || *o.AuthoredSchema != m.wire.Authored || *o.CurrentSchema != b.catalog.ref || !slices.Equal(o.IncompatibleFieldIDs, fields) {
+				w.fail("%s: %s of %s names %v of %v, want %v", d, m.op, m.key, o.IncompatibleFieldIDs, o.AuthoredSchema, fields)
+			}
+		}
 		if want != nil {
 			if !slices.Contains(want[i].codes, o.Code) {
-				w.fail("%s: %s of %s got %q, want %q; row %v, rev %s, %s", d, m.op, m.key, o.Code, want[i].codes, w.rows[m.key], m.rev, m.columns)
+				w.fail("%s: %s of %s got %q, want %q; row %v, rev %s, %s", d, m.op, m.key, o.Code, want[i].codes, w.rows[m.key], m.state, m.columns)
 			}
-			w.carries(d, m, o, want[i].after)
+			w.carries(b, m, o, want[i].after)
 		}
 	}
 	if wrote {
@@ -223,12 +264,14 @@ func (w *world) executed(b *batch, want []expectation, left rows) {
 }
 
 // carries checks the row of an outcome.
-func (w *world) carries(d *device, m *mutation, o *protocol.Outcome, after row) {
+func (w *world) carries(b *batch, m *mutation, o *protocol.Outcome, after row) {
+	d := b.d
 	if o.Row.Columns == nil {
 		return
 	}
-	_, _, h, _ := d.read(&o.Row)
-	if diff := unlike(h.row, after); diff != "" {
+	_, key, h, _ := d.read(b.catalog, &o.Row)
+	name, _, _ := strings.Cut(key, "/")
+	if diff := unlike(h.row, b.catalog.shape[name].shown(after)); diff != "" {
 		w.fail("%s: the outcome of %s of %s (%s) shows another row: %s", d, m.op, m.key, o.Code, diff)
 	}
 }
@@ -271,11 +314,8 @@ func (w *world) audit() {
 			if !strings.Contains(string(m.outcome), `"status":"applied"`) {
 				continue
 			}
-			op, title := m.op, strings.Trim(m.columns["title"], `"`)
-			if m.op == "delete" && strings.HasPrefix(m.key, "tag/") {
-				op = "purge"
-			}
-			want[strings.Join([]string{op, m.key, m.user, title}, " ")]++
+			title := strings.Trim(m.columns["title"], `"`)
+			want[strings.Join([]string{m.did, m.key, m.user, title}, " ")]++
 		}
 	}
 	got := map[string]int{}

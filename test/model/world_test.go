@@ -31,7 +31,7 @@ type world struct {
 	unsure   int // the last frame before which the source may have had unknown states
 	grants   map[string]map[string]bool
 	revoked  map[string]bool
-	members  map[string]map[string]bool
+	teamsOf  map[string]map[string]bool
 	devices  []*device
 	batches  []*batch
 	past     []*batch          // of clients that were retired
@@ -40,12 +40,17 @@ type world struct {
 	contents map[string]string // state of a row -> content
 	versions map[string]string // state of a row -> version
 	states   map[string]string // version of a row -> state
+	lineage  []*catalog
+	members  map[string]int  // how often the rows of a scope were made others than their effects tell
+	ever     map[string]bool // "table scope" that held rows once
+	reread   map[string]int  // how often a state of a row was read anew
 	counts   map[string]int
 	steps    int
 	reason   string // why the run failed
 	notes    []string
 	noting   sync.Mutex
-	calm     bool // no process ends, and nothing is waited for long
+	calm     bool   // no process ends, and nothing is waited for long
+	focus    string // actions that come more often
 }
 
 // fail ends the run.
@@ -69,23 +74,32 @@ func (w *world) count(what string) { w.counts[what]++ }
 
 // note keeps what happens, for the case that the run fails.
 func (w *world) note(format string, args ...any) {
+	w.noting.Lock()
+	defer w.noting.Unlock()
 	w.notes = append(w.notes, fmt.Sprintf(format, args...))
 }
 
 // newWorld empties the tables and makes users and devices.
 func newWorld(t *rapid.T, s *stack) *world {
 	w := &world{stack: s, t: t, run: fmt.Sprintf("r%d", runs.Add(1)), unsure: -1, grants: map[string]map[string]bool{}, revoked: map[string]bool{},
-		members: map[string]map[string]bool{}, contents: map[string]string{}, versions: map[string]string{}, states: map[string]string{},
+		teamsOf: map[string]map[string]bool{}, members: map[string]int{}, ever: map[string]bool{}, reread: map[string]int{}, contents: map[string]string{}, versions: map[string]string{}, states: map[string]string{},
 		counts: map[string]int{}}
 	w.must(s.ready())
-	w.must(w.exec("DELETE FROM app.task; DELETE FROM app.tag; DELETE FROM app.member; DELETE FROM app.written"))
+	w.must(w.exec("DELETE FROM app.task; DELETE FROM app.tag; DELETE FROM app.memo; DELETE FROM app.member; DELETE FROM app.written"))
+	w.must(s.activation())
+	w.must(s.begin())
+	var body []byte
+	w.must(s.db.QueryRow(context.Background(), "SELECT m.body FROM synchro.manifest m JOIN synchro.progress p USING (schema_version)").Scan(&body))
+	first, err := newCatalog(body, firstShape)
+	w.must(err)
+	w.lineage = []*catalog{first}
 	w.shelf = w.run + "-shelf"
 	w.must(w.exec(`SELECT synchro.synchro_unregister_shared_scope(scope_id) FROM synchro.shared_scope`))
 	w.must(w.exec("SELECT synchro.synchro_register_shared_scope($1)", "shelf:"+w.shelf))
 	for _, name := range []string{"ada", "bob", "cyd"} {
 		user := w.run + "-" + name
 		w.users = append(w.users, user)
-		w.grants[user], w.members[user] = map[string]bool{}, map[string]bool{}
+		w.grants[user], w.teamsOf[user] = map[string]bool{}, map[string]bool{}
 	}
 	w.teams = []string{w.run + "-red", w.run + "-blue"}
 	n := runs.Load()
@@ -94,6 +108,9 @@ func newWorld(t *rapid.T, s *stack) *world {
 	}
 	for i := range 5 {
 		w.keys = append(w.keys, fmt.Sprintf("tag/%d", n*100+int64(i)))
+	}
+	for i := range 3 {
+		w.keys = append(w.keys, fmt.Sprintf("memo/%d", n*100+int64(i)))
 	}
 	for _, user := range []string{w.users[0], w.users[0], w.users[1], w.users[2]} {
 		w.devices = append(w.devices, w.newDevice(user))
