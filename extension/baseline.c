@@ -103,8 +103,7 @@ read_registry(Baseline *b, int rel_no, int64 generation)
 
 	SPI_connect();
 	if (SPI_execute_with_args("SELECT l.relation_oid, c.attnum, c.column_name::text, c.source_type, "
-							  "c.column_name = ANY (r.sync_columns || coalesce(r.captured_columns, '{}') || coalesce(l.view_columns, '{}') "
-							  "|| pg_catalog.array_remove(ARRAY[r.key_column, r.created_at_column, r.updated_at_column, r.deleted_at_column], NULL)) "
+							  "c.column_name OPERATOR(pg_catalog.=) ANY (synchro._needed_columns(r, l.view_columns)) "
 							  "FROM synchro.registration r JOIN synchro.relation l ON l.rel_no = r.rel_no "
 							  "JOIN synchro.captured_column c ON c.rel_no = r.rel_no "
 							  "WHERE r.rel_no = $1 AND r.generation = $2 ORDER BY c.attnum",

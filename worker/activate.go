@@ -54,26 +54,26 @@ func (a *applier) install(ctx context.Context, w *work, next *registry, anew ren
 		return err
 	}
 	for _, rel := range old.ordered() {
-		if next.byNo[rel.no] != nil && !anew.entries[rel.no] {
+		now := next.byNo[rel.no]
+		if now != nil && !anew.entries[rel.no] && (now.kind == rel.kind || rel.kind != kindSynced) {
 			continue
 		}
-		held, err := a.retire(ctx, rel, w, version, anew.entries[rel.no] && !anew.rows[rel.no])
+		held, err := a.retire(ctx, rel, w, version)
 		if err != nil {
+			return err
+		}
+		if err := a.leaveRows(ctx, rel, next, anew); err != nil {
 			return err
 		}
 		for _, scope := range held {
 			a.scopes[scope] = struct{}{}
-			if anew.entries[rel.no] {
+			if now != nil && now.kind == kindSynced {
 				rebuilt[scope] = struct{}{}
 			}
 		}
 	}
-	for _, rel := range next.ordered() {
-		if anew.rows[rel.no] {
-			if _, err := query(ctx, a.conn, rel.sql.unstageSQL(next.generation)); err != nil {
-				return &failure{relNo: rel.no, err: err}
-			}
-		}
+	if err := a.take(ctx, next, anew); err != nil {
+		return err
 	}
 	a.schema = next.schemaVersion
 	a.effects.begin(w.commit.commitLSN, w.act.ordinal)
@@ -82,13 +82,14 @@ func (a *applier) install(ctx context.Context, w *work, next *registry, anew ren
 		if err := enter(ctx, rel, before); err != nil {
 			return err
 		}
-		if before != nil && !anew.entries[rel.no] {
+		known := before != nil && before.kind == kindSynced // to clients
+		if known && !anew.entries[rel.no] {
 			continue
 		}
 		if err := affect(ctx, a.conn, version, rel); err != nil {
 			return err
 		}
-		if anew.entries[rel.no] {
+		if known {
 			if err := holders(ctx, a.conn, rel, rebuilt); err != nil {
 				return err
 			}
@@ -105,7 +106,7 @@ func (a *applier) install(ctx context.Context, w *work, next *registry, anew ren
 	if err != nil {
 		return fmt.Errorf("activating a generation: %w", err)
 	}
-	return nil
+	return a.cfg.failAt("installed")
 }
 
 // rematerializes is the last manifest between two generations that rematerializes rows, 0 when none does. There is more than one between
@@ -119,42 +120,8 @@ func (a *applier) rematerializes(ctx context.Context, old, next *registry) (int6
 SELECT coalesce(max(l.schema_version), 0) FROM l WHERE l.transition_class IN ('class_3', 'class_4')`, itoa(old.schemaVersion), itoa(next.schemaVersion))
 }
 
-// renewal says what a generation makes anew while it is in use.
-type renewal struct {
-	rows    map[int32]bool // relations that it has read anew: the rows wait in tables of their own
-	entries map[int32]bool // relations whose entries are made anew: those, and others whose rules read one that may have changed unseen
-}
-
-func (a *applier) renewed(ctx context.Context, next *registry) (renewal, error) {
-	anew := renewal{rows: map[int32]bool{}, entries: map[int32]bool{}}
-	rows, err := query(ctx, a.conn, `SELECT r.rel_no, r.amends FROM synchro.registration r WHERE r.generation = $1::text::int8 AND r.since = r.generation
-   AND pg_catalog.to_regclass('synchro_data.s_' || r.rel_no || '_' || r.generation) IS NOT NULL`, itoa(next.generation))
-	if err != nil {
-		return anew, err
-	}
-	for _, r := range rows {
-		rel := next.byNo[int32(r.int64(0))]
-		if rel.suspended {
-			continue // a later generation reads it anew once more
-		}
-		anew.rows[rel.no], anew.entries[rel.no] = true, true
-		if r.text(1) == "t" {
-			continue // its rows are the same, with more columns
-		}
-		for _, other := range next.byNo {
-			for _, d := range other.dependsOn {
-				if d.source.no == rel.no {
-					anew.entries[other.no] = true
-				}
-			}
-		}
-	}
-	return anew, nil
-}
-
-// retire removes what is materialized of a relation that left, or comes anew, its rows only if they are not kept. It returns the scopes
-// that held rows of it.
-func (a *applier) retire(ctx context.Context, rel *relation, w *work, version int64, keep bool) ([]int64, error) {
+// retire removes the entries of a relation that left, or whose entries come anew. It returns the scopes that held rows of it.
+func (a *applier) retire(ctx context.Context, rel *relation, w *work, version int64) ([]int64, error) {
 	if err := affect(ctx, a.conn, version, rel); err != nil {
 		return nil, err
 	}
@@ -168,12 +135,7 @@ RETURNING s.scope_no`, itoa(int64(rel.no)), w.commit.commitLSN.String())
 	for _, r := range rows {
 		scopes = append(scopes, r.int64(0))
 	}
-	if keep {
-		_, err = query(ctx, a.conn, fmt.Sprintf("UPDATE %s SET scopes = '{}'", rel.sql.table()))
-	} else {
-		_, err = query(ctx, a.conn, "DELETE FROM "+rel.sql.table())
-	}
-	return scopes, err
+	return scopes, nil
 }
 
 // holders adds the scopes that hold rows of a relation.
@@ -207,8 +169,9 @@ func affect(ctx context.Context, conn *pgconn.PgConn, version int64, rel *relati
 	return err
 }
 
-// dropTriggers takes the triggers off relations that are not registered any more, takes them out of the publication, and drops what
-// activations have used up, outside of any materialization: locks may have to be waited for. What cannot be had now is tried again.
+// dropTriggers takes the triggers off relations that are not registered any more, takes them out of the publication, drops what
+// activations have used up, and renews triggers that held writers to a generation which is gone by, outside of any materialization: locks may
+// have to be waited for. What cannot be had now is tried again.
 func (s *session) dropTriggers(ctx context.Context, conn *pgconn.PgConn) error {
 	rows, err := query(ctx, conn, `SELECT l.relation_oid FROM synchro.relation l
  WHERE NOT EXISTS (SELECT FROM synchro.standing_registration r WHERE r.rel_no = l.rel_no)
@@ -226,11 +189,13 @@ func (s *session) dropTriggers(ctx context.Context, conn *pgconn.PgConn) error {
 			s.triggersDue = true
 		}
 	}
-	if _, err := query(ctx, conn, "SELECT synchro._drop_stages()"); err != nil {
-		if sqlState(err) != lockNotAvailable && sqlState(err) != "40P01" {
-			return err
+	for _, sql := range []string{"SELECT synchro._drop_stages()", "SELECT synchro._renew_fences()"} {
+		if _, err := query(ctx, conn, sql); err != nil {
+			if sqlState(err) != lockNotAvailable && sqlState(err) != "40P01" {
+				return err
+			}
+			s.triggersDue = true
 		}
-		s.triggersDue = true
 	}
 	return nil
 }

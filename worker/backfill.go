@@ -17,7 +17,7 @@ type backfill struct {
 	complete   bool        // every row was looked at, and the message that makes it active is on its way
 	next       *registry   // the generation itself
 	capture    *registry   // what rows are captured with meanwhile
-	targets    []*relation // of next: those under new rules, and new ones, in the order of their table ids
+	targets    []*relation // of next: those under new rules, or with another deletion column, and those new to clients, in the order of their table ids
 	byNo       map[int32]*relation
 	at         int    // index of the target at work; len(targets): all were looked at
 	begun      bool   // some of it is staged: up to last
@@ -73,7 +73,8 @@ func loadBackfill(ctx context.Context, conn *pgconn.PgConn, active *registry) (*
 	}
 	for _, rel := range next.ordered() {
 		isChanged := slices.ContainsFunc(changed, func(c row) bool { return int32(c.int64(0)) == rel.no })
-		if rel.kind == kindSynced && (isChanged || active.byNo[rel.no] == nil) {
+		was := active.byNo[rel.no]
+		if rel.kind == kindSynced && (isChanged || was == nil || was.kind != kindSynced || was.deleted != rel.deleted) {
 			if int64(rel.no) == r.int64(2) && r.text(3) == "t" {
 				f.at, f.begun, f.last = len(f.targets), true, r.text(4)
 			}
@@ -102,9 +103,24 @@ func (a *applier) arrive(ctx context.Context, generation int64) error {
 		if err := a.discard(ctx, generation, &rejection{reason: reasonBase}); err != nil {
 			return err
 		}
+	} else {
+		// What was read is put in place at once: the rules in force do not need it, and from here on it is kept up to date.
+		next, err := loadRegistry(ctx, a.conn, generation)
+		if err != nil {
+			return err
+		}
+		anew, err := a.renewed(ctx, next)
+		if err != nil {
+			return err
+		}
+		if err := a.take(ctx, next, anew); err != nil {
+			return err
+		}
 	}
-	a.fill, err = loadBackfill(ctx, a.conn, a.active)
-	return err
+	if a.fill, err = loadBackfill(ctx, a.conn, a.active); err != nil {
+		return err
+	}
+	return a.cfg.failAt("arrived")
 }
 
 // mark notes which staged rows a piece of work changes.

@@ -267,6 +267,15 @@ func (p *pass) push(client, epoch int64) {
 	p.b.clients[client] = max(p.b.clients[client], epoch)
 }
 
+// fenced tells whether a fence says of the relation what the generation does. The triggers of one that is about to be synced, or was until
+// now, are those of a synced relation already, or still; its table id may be younger than the generation.
+func (r *relation) fenced(f fence) bool {
+	if f.kind == kindDependency || f.table != r.table {
+		return r.kind == kindDependency && (f.kind == kindDependency || r.table == [16]byte{})
+	}
+	return true
+}
+
 func (p *pass) fence(off int64, body []byte) error {
 	f, err := parseFence(body)
 	if err != nil {
@@ -279,7 +288,7 @@ func (p *pass) fence(off int64, body []byte) error {
 	if rel == nil || rel.suspended {
 		return nil
 	}
-	if f.kind != rel.kind || f.relation != rel.id || (f.kind == kindSynced && f.table != rel.table) || string(f.qualified) != rel.qualified {
+	if f.relation != rel.id || !rel.fenced(f) || string(f.qualified) != rel.qualified {
 		return p.fail(classFence, rel.no)
 	}
 	hash := p.rowHash(rel.no, f.key)

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -20,7 +21,12 @@ func loadCapture(ctx context.Context, conn *pgconn.PgConn, active int64, f *back
 			if reg.byNo[rel.no] == nil {
 				ahead := *rel
 				ahead.ahead, ahead.dependsOn, ahead.impacts = true, nil, nil
+				ahead.columns = slices.Clone(rel.columns)
 				reg.byOID[ahead.oid], reg.byNo[ahead.no] = &ahead, &ahead
+			}
+			columns := reg.byNo[rel.no].columns
+			for i := range columns {
+				columns[i].required = columns[i].required || rel.requires(columns[i].attnum)
 			}
 		}
 	}

@@ -169,7 +169,7 @@ func (ch *changes) readAgain() func([][]byte) error {
 		}
 		ch.there = append(ch.there, i)
 		r := &ch.rows[i]
-		if r.impacted {
+		if r.version == [16]byte{} { // it did not change itself
 			copy(r.version[:], v[6])
 		}
 		return r.read(v[1:6])

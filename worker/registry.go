@@ -63,9 +63,7 @@ const (
 	relationsQuery = `
 SELECT r.rel_no, l.relation_oid, r.since, pg_catalog.uuid_send(l.relation_id), pg_catalog.uuid_send(l.table_id), r.kind,
        l.physical_schema, l.physical_relation, pg_catalog.format('%I.%I', l.physical_schema, l.physical_relation),
-       r.key_attnum, r.pk_type, r.key_column, coalesce(r.deleted_at_column, ''),
-       pg_catalog.to_json(r.sync_columns || coalesce(r.captured_columns, '{}') || coalesce(l.view_columns, '{}')
-         || pg_catalog.array_remove(ARRAY[r.created_at_column, r.updated_at_column, r.deleted_at_column], NULL))
+       r.key_attnum, r.pk_type, coalesce(r.deleted_at_column, ''), pg_catalog.to_json(synchro._needed_columns(r, l.view_columns))
   FROM synchro.registration r JOIN synchro.relation l ON l.rel_no = r.rel_no
  WHERE r.generation = $1 ORDER BY l.table_id, r.rel_no`
 	columnsQuery = `
@@ -105,17 +103,17 @@ func loadRegistry(ctx context.Context, conn *pgconn.PgConn, generation int64) (*
 		if err := decodeHex(rel.id[:], r.text(3)); err != nil {
 			return nil, err
 		}
-		if rel.kind == kindSynced {
+		if r[4] != nil { // a capture dependency may have it too: from a time when it was synced, or will be
 			if err := decodeHex(rel.table[:], r.text(4)); err != nil {
 				return nil, err
 			}
 		}
 		var names []string
-		if err := json.Unmarshal(r[13], &names); err != nil {
+		if err := json.Unmarshal(r[12], &names); err != nil {
 			return nil, fmt.Errorf("columns of a registration: %w", err)
 		}
-		wanted[rel.no] = append(names, r.text(11))
-		deletedColumn[rel.no] = r.text(12)
+		wanted[rel.no] = names
+		deletedColumn[rel.no] = r.text(11)
 		reg.byOID[rel.oid], reg.byNo[rel.no] = rel, rel
 	}
 	if rows, err = query(ctx, conn, columnsQuery, gen); err != nil {

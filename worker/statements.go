@@ -89,15 +89,6 @@ func (s *statements) removeSQL() string {
 		s.table(), s.keyColumn().column(), s.key("u.key"), s.rel.pkType)
 }
 
-// unstageSQL puts the rows that a registration has read anew into the projection.
-func (s *statements) unstageSQL(generation int64) string {
-	list := "server_version, row_xmin"
-	for _, c := range s.rel.columns {
-		list += ", " + c.column()
-	}
-	return fmt.Sprintf("INSERT INTO %s (%s) SELECT %[2]s FROM synchro_data.s_%d_%d", s.table(), list, s.rel.no, generation)
-}
-
 // Statements that know no relation.
 var (
 	stEntries = &statement{"entries", "SELECT synchro._store_entries($1, $2, false)"}

@@ -27,11 +27,11 @@ func (a *applier) cross(ctx context.Context, w *work) (*registry, error) {
 	}
 	c := &crossing{a: a, at: w.commit.commitLSN, ordinal: w.act.ordinal, found: map[int32]map[int64]struct{}{}}
 	old := a.active
-	err := a.install(ctx, w, f.next, renewal{}, func(ctx context.Context, rel, _ *relation) error {
+	err := a.install(ctx, w, f.next, renewal{}, func(ctx context.Context, rel, before *relation) error {
 		if f.byNo[rel.no] == nil {
 			return nil
 		}
-		return c.enter(ctx, rel)
+		return c.enter(ctx, rel, before)
 	})
 	if err != nil {
 		return nil, err
@@ -54,9 +54,10 @@ func (a *applier) cross(ctx context.Context, w *work) (*registry, error) {
 	return f.next, err
 }
 
-// enter brings the entries of a relation from its live edges to the staged ones.
-func (c *crossing) enter(ctx context.Context, rel *relation) error {
+// enter brings the entries of a relation from its live edges to the staged ones. With another deletion column every entry may mean something else.
+func (c *crossing) enter(ctx context.Context, rel, before *relation) error {
 	a := c.a
+	all := before != nil && before.kind == kindSynced && before.deleted != rel.deleted
 	r, err := one(ctx, a.conn, fmt.Sprintf("SELECT (SELECT count(*) FROM %s) = (SELECT count(scopes) FROM synchro.staged_membership WHERE rel_no = %d)",
 		rel.sql.table(), rel.no))
 	if err != nil {
@@ -70,7 +71,7 @@ func (c *crossing) enter(ctx context.Context, rel *relation) error {
 		"SELECT set_config(s, 'on', true) FROM unnest(ARRAY['enable_hashjoin', 'enable_mergejoin', 'enable_seqscan']) s",
 		fmt.Sprintf(`DECLARE crossing NO SCROLL CURSOR FOR SELECT %s, s.scopes
   FROM %s p LEFT JOIN synchro.staged_membership s ON s.rel_no = %d AND s.key = (%[1]s) COLLATE "C"
- WHERE s.scopes IS DISTINCT FROM p.scopes ORDER BY synchro._key_bytes('%[4]s', %[1]s)`, rel.sql.keyText(), rel.sql.table(), rel.no, rel.pkType),
+ WHERE %[5]t OR s.scopes IS DISTINCT FROM p.scopes ORDER BY synchro._key_bytes('%[4]s', %[1]s)`, rel.sql.keyText(), rel.sql.table(), rel.no, rel.pkType, all),
 		"SELECT set_config(s, 'off', true) FROM unnest(ARRAY['enable_hashjoin', 'enable_mergejoin', 'enable_seqscan']) s",
 	} {
 		if _, err := query(ctx, a.conn, sql); err != nil {
@@ -86,7 +87,7 @@ func (c *crossing) enter(ctx context.Context, rel *relation) error {
 		if len(rows) == 0 {
 			break
 		}
-		if err := c.write(ctx, rel, rows); err != nil {
+		if err := c.write(ctx, rel, rows, all); err != nil {
 			return err
 		}
 	}
@@ -94,15 +95,15 @@ func (c *crossing) enter(ctx context.Context, rel *relation) error {
 	return err
 }
 
-// write writes the entries of rows whose scopes differ: those that they enter and those that they leave.
-func (c *crossing) write(ctx context.Context, rel *relation, rows []row) error {
+// write writes the entries of rows whose scopes differ: those that they enter and those that they leave, with all those where they stay.
+func (c *crossing) write(ctx context.Context, rel *relation, rows []row, all bool) error {
 	a := c.a
 	ch := &changes{rel: rel, keys: array{elem: oidText}, rows: make([]rowChange, len(rows))}
 	for i, r := range rows {
 		if r[1] == nil {
 			return &failure{relNo: rel.no, err: errStage}
 		}
-		ch.rows[i] = rowChange{lsn: c.at, ordinal: c.ordinal, key: addKey(&ch.keys, r[0]), impacted: true}
+		ch.rows[i] = rowChange{lsn: c.at, ordinal: c.ordinal, key: addKey(&ch.keys, r[0]), impacted: !all}
 	}
 	read := call{statement: rel.sql.read, relNo: rel.no, expect: int64(len(rows)), params: [][]byte{ch.keys.param()},
 		binary: readFormats, onRow: ch.readAgain()}
@@ -133,13 +134,14 @@ func (c *crossing) write(ctx context.Context, rel *relation, rows []row) error {
 	return a.pipeline.run(ctx, calls)
 }
 
-// recompose adds every scope that holds rows of a relation whose composition changed: its rows mean something else to clients.
+// recompose adds every scope that holds rows of a relation whose composition changed, or whose rows were read anew: its rows mean something
+// else to clients, or have more in them.
 func (c *crossing) recompose(ctx context.Context, old, next *registry) error {
 	rows, err := query(ctx, c.a.conn, `SELECT DISTINCT n.rel_no, e.scope_no
   FROM synchro.registration n
-  JOIN synchro.registration o ON o.generation = $1::text::int8 AND o.rel_no = n.rel_no AND o.composition <> n.composition
+  JOIN synchro.registration o ON o.generation = $1::text::int8 AND o.rel_no = n.rel_no AND o.kind = 'synced' AND (o.composition, o.since) <> (n.composition, n.since)
   JOIN synchro.scope_entry e ON e.rel_no = n.rel_no AND e.state <> 'x'
- WHERE n.generation = $2::text::int8`, itoa(old.generation), itoa(next.generation))
+ WHERE n.generation = $2::text::int8 AND n.kind = 'synced'`, itoa(old.generation), itoa(next.generation))
 	if err != nil {
 		return err
 	}
@@ -164,12 +166,12 @@ func (c *crossing) recompose(ctx context.Context, old, next *registry) error {
 	return nil
 }
 
-// invalidate gives the affected scopes a new membership generation: cursors and rebuilds of the old one end. New relations are
-// no change of a rule.
+// invalidate gives the affected scopes a new membership generation: cursors and rebuilds of the old one end. Relations that are new to
+// clients are no change of a rule.
 func (c *crossing) invalidate(ctx context.Context, next *registry) error {
 	scopes := map[int64]struct{}{}
 	for no, found := range c.found {
-		if c.a.active.byNo[no] == nil {
+		if was := c.a.active.byNo[no]; was == nil || was.kind != kindSynced {
 			continue
 		}
 		list := array{elem: oidInt8}

@@ -2,6 +2,7 @@ CREATE FUNCTION synchro._drift() RETURNS TABLE ("check" text, rel_no int, reason
 SET search_path = pg_catalog, synchro, pg_temp AS $fn$
 #variable_conflict use_column
 -- What is no longer as the newest registration left it: the one definition for the worker, which blocks, for health and for the DDL guard.
+-- Columns are also those of generations before it that rows may still be captured with, unless it is being built.
 -- rel_no is NULL for the publication as a whole. blocks: capture cannot go on exactly; the others are for the guard and health alone.
 -- blind: rows may change with neither fence nor row event, so that nothing could tell of them afterwards. Without triggers the row events do,
 -- and without the publication the fences. TRUNCATE of a single partition is never published.
@@ -10,10 +11,11 @@ BEGIN
   RETURN QUERY
   WITH r AS MATERIALIZED (
     SELECT g.rel_no, g.key_attnum, l.relation_oid AS oid, l.physical_schema, l.physical_relation, g.membership_function,
-           coalesce(g.captured_columns, g.sync_columns || coalesce(l.view_columns, '{}')
-             || array_remove(ARRAY[g.key_column, g.created_at_column, g.updated_at_column, g.deleted_at_column], NULL)) AS columns
-      FROM synchro.registration g JOIN synchro.relation l ON l.rel_no = g.rel_no
-     WHERE g.generation = synchro._newest_generation()
+           ARRAY(SELECT DISTINCT c FROM synchro.registration s CROSS JOIN LATERAL unnest(synchro._needed_columns(s, l.view_columns)) c
+                  WHERE s.rel_no = g.rel_no AND s.generation BETWEEN CASE WHEN n.schema_version IS NULL THEN n.generation ELSE synchro._capturing_generation() END AND n.generation
+                    AND NOT EXISTS (SELECT FROM synchro.backfill b WHERE b.generation = s.generation AND b.state = 'rejected')) AS columns
+      FROM synchro.registry_generation n JOIN synchro.registration g ON g.generation = n.generation JOIN synchro.relation l ON l.rel_no = g.rel_no
+     WHERE n.generation = synchro._newest_generation()
   ), here AS MATERIALIZED (
     SELECT r.*, c.relname, c.relnamespace, c.relkind, c.relpersistence FROM r JOIN pg_class c ON c.oid = r.oid
   ), part AS MATERIALIZED (   -- the relation itself, and its partitions

@@ -39,7 +39,8 @@ BEGIN
    WHERE l.relation_oid = v_oid AND r.generation = synchro._newest_generation();
   IF v_old.kind = 'synced' THEN
     PERFORM synchro._refuse('invalid_configuration', 'the relation is synced, and captured for that',
-      'other tables can depend on it as it is; columns that clients don''t get are captured when its projection view names them');
+      'other tables can depend on it as it is; columns that clients don''t get are captured when its projection view names them. '
+      'To take it away from clients, call synchro_unregister_table first, in the same transaction');
   ELSIF v_old.rel_no IS NOT NULL THEN
     v_new.generation := v_old.generation;
     v_new.rel_no := v_old.rel_no;

@@ -12,7 +12,7 @@ SET search_path = pg_catalog, synchro, pg_temp AS $fn$
 -- The call is complete at commit: then functions are checked, existing rows are baselined and the manifest is made.
 -- Repeating an unchanged registration changes nothing. A changed rule, of function (or its definition), composition or bound, is staged by
 -- the worker before it comes into force. p_affected_scopes: the scopes that the change may affect, and that get a new membership
--- generation; '{}': those that the server finds. A registration with other columns replaces the one so far.
+-- generation; '{}': those that the server finds. A registration with other columns, or of a capture dependency, replaces the one so far.
 -- While capture is blocked because of the table, any call reads all its rows anew, so that capture can go on without those of the stream.
 -- Errors: the reasons of docs/registration.md, each with its SQLSTATE; 55P03 while the table is being written.
 -- Locks: SHARE ROW EXCLUSIVE on the table until commit (writers wait).
@@ -61,10 +61,7 @@ BEGIN
 
   SELECT r.* INTO v_old FROM synchro.registration r JOIN synchro.relation l ON l.rel_no = r.rel_no
    WHERE l.relation_oid = v_oid AND r.generation = synchro._newest_generation();
-  IF v_old.kind = 'capture_dependency' THEN
-    PERFORM synchro._refuse('invalid_configuration', 'the relation is a capture dependency',
-      'unregister it as such together with what depends on it, and register the table once the worker has activated that');
-  ELSIF v_old.rel_no IS NOT NULL THEN
+  IF v_old.rel_no IS NOT NULL THEN
     PERFORM synchro._change_registration(v_oid, v_old, v_new, p_affected_scopes);
     RETURN;
   ELSIF p_affected_scopes <> '{}' THEN

@@ -122,8 +122,9 @@ func TestColumnThatLostNotNull(t *testing.T) {
 	c.want("SELECT min(membership_generation) FROM synchro.scope", "2")
 }
 
-// What the fence lets in once a column has left, or may be null, the manifest in force cannot carry: so that does not wait for a changed rule.
-func TestColumnsDoNotLeaveBehindARule(t *testing.T) {
+// Columns that leave, or may be null, wait with a changed rule as everything does. Until then writers are held to the manifest in force, and what it
+// carries cannot be dropped.
+func TestColumnsThatLeaveBehindARule(t *testing.T) {
 	t.Parallel()
 	c := streamingCore(t, pgtest.Config{})
 	c.exec("ALTER TABLE app.item ADD must text NOT NULL DEFAULT 'm'")
@@ -134,18 +135,28 @@ func TestColumnsDoNotLeaveBehindARule(t *testing.T) {
 		CREATE FUNCTION app.other_scopes(p_row_key bigint) RETURNS SETOF text LANGUAGE sql STABLE SET search_path = pg_catalog, synchro BEGIN ATOMIC SELECT 'all'; END;
 		REVOKE EXECUTE ON FUNCTION app.other_scopes(bigint) FROM PUBLIC; GRANT EXECUTE ON FUNCTION app.other_scopes(bigint) TO synchro_worker;
 		SELECT synchro.synchro_register_table('app.other', 'app.other_scopes', p_push_policy => 'read_only')`)
-	changed := "SELECT synchro.synchro_register_table('app.other', 'app.other_scopes', p_push_policy => 'read_only', p_max_scope_fanout => 2)"
-	for _, change := range []string{
-		"ALTER TABLE app.item ALTER must DROP NOT NULL;" + itemRegistration,
-		reregister("p_exclude_columns => '{must}'"),
-	} {
-		if _, err := c.db.Exec(t.Context(), "BEGIN; "+change+";"+changed+"; COMMIT"); sqlStateOf(err) != "55000" {
-			t.Errorf("%s: %v", change, err)
+	changed := "SELECT synchro.synchro_register_table('app.other', 'app.other_scopes', p_push_policy => 'read_only', p_max_scope_fanout => %d)"
+	refused := func(sql, want string) {
+		t.Helper()
+		if _, err := c.db.Exec(t.Context(), sql); sqlStateOf(err) != want {
+			t.Errorf("%s: %v", sql, err)
 		}
-		c.exec("ROLLBACK")
 	}
-	c.exec(changed)
+	refused("BEGIN; "+reregister("p_exclude_columns => '{must}'")+"; ALTER TABLE app.item DROP must; "+fmt.Sprintf(changed, 2)+"; COMMIT", "55000")
+	c.exec("ROLLBACK")
 	c.equal()
+	c.released()
+	c.exec("BEGIN; ALTER TABLE app.item ALTER must DROP NOT NULL; " + itemRegistration + "; " + fmt.Sprintf(changed, 3) + "; COMMIT")
+	refused("UPDATE app.item SET must = NULL", "23502")
 	c.exec(reregister("p_exclude_columns => '{must}'"))
+	refused("UPDATE app.item SET must = NULL", "23502")
+	refused("ALTER TABLE app.item DROP must", "0A000")
+	c.exec("INSERT INTO app.item (id, owner) VALUES (2, 'u1')")
+	c.start()
+	c.newest()
+	c.poll("new triggers", fmt.Sprintf(`SELECT '%s' = ANY (string_to_array(split_part(encode(tgargs, 'escape'), '\000', 7), ' ')) FROM pg_trigger
+		WHERE tgrelid = 'app.item'::regclass AND tgname = 'synchro_fence'`, c.column("must")[1:]), "false")
+	c.exec("UPDATE app.item SET must = NULL; ALTER TABLE app.item DROP must; INSERT INTO app.item (id, owner) VALUES (3, 'u1')")
 	c.equal()
+	c.want("SELECT count(*) FROM synchro.quarantine", "0")
 }

@@ -155,3 +155,49 @@ func TestMomentOfBlindnessBlocks(t *testing.T) {
 	}
 	c.same("the partitioned table", "SELECT c1, c2 FROM synchro_data.r_"+c.value("SELECT rel_no FROM synchro.relation WHERE physical_relation = 'part'"), "TABLE app.part")
 }
+
+// Two tables block, the second one in the course of the recovery from the first: its block takes the place of the first one, and is answered in the
+// same way, or by a retry. Both are as if they had been read at once.
+func TestSecondBlockInARecovery(t *testing.T) {
+	for name, way := range map[string]struct {
+		spoil, class, answer, repair, resolutions string
+	}{
+		"answered by a registration": {
+			spoil: "BEGIN; ALTER TABLE app.second DISABLE TRIGGER USER; UPDATE app.second SET owner = 'u9' WHERE id = 1; ALTER TABLE app.second ENABLE ALWAYS TRIGGER synchro_fence, ENABLE ALWAYS TRIGGER synchro_key_guard, ENABLE ALWAYS TRIGGER synchro_truncate_guard; COMMIT",
+			class: "fence_mismatch", answer: secondRegistration, resolutions: "superseded,reconfigured",
+		},
+		"answered by a retry": {
+			spoil: "ALTER FUNCTION app.second_scopes(bigint) COST 77; UPDATE app.second SET owner = 'u9' WHERE id = 1",
+			class: "scope_evaluation_failed", repair: "ALTER FUNCTION app.second_scopes(bigint) COST 100", answer: "SELECT synchro.synchro_retry_capture()", resolutions: "superseded,retried,reconfigured",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newRules(t)
+			c.exec(secondTable)
+			c.exec(secondRegistration)
+			c.newest()
+			c.exec("SET synchro.ddl_guard = off")
+			c.exec("BEGIN; ALTER TABLE app.item DISABLE TRIGGER USER; UPDATE app.item SET n = 7, owner = 'u9' WHERE id = 1; " + triggersOn + "; COMMIT")
+			c.blockedBy("fence_mismatch")
+			c.exec("UPDATE app.second SET owner = 'u2'")
+			c.exec(way.spoil)
+			c.exec("INSERT INTO app.second VALUES (2, 'u3'); UPDATE app.item SET n = 8 WHERE id = 2")
+			c.register()
+			c.poll("second block", "SELECT string_agg(class || ' ' || coalesce(resolution, 'open'), ',' ORDER BY quarantine_no) FROM synchro.quarantine", "fence_mismatch superseded,"+way.class+" open")
+			c.want("SELECT count(*) FROM synchro.quarantine q JOIN synchro.relation l USING (rel_no) WHERE q.resolved_at IS NULL AND l.physical_relation = 'second'", "1")
+			c.exec("UPDATE app.item SET n = 9 WHERE id = 3; INSERT INTO app.second VALUES (3, 'u1')")
+			if way.repair != "" {
+				c.exec(way.repair)
+			}
+			c.exec(way.answer)
+			c.poll("end of the recoveries", "SELECT count(*) FROM synchro.capture_recovery", "0")
+			c.poll("end of the block", "SELECT count(*) FROM synchro.quarantine WHERE resolved_at IS NULL", "0")
+			c.exec("UPDATE app.item SET n = 10 WHERE id = 4; UPDATE app.second SET owner = 'u0' WHERE id = 3")
+			c.newest()
+			c.equal()
+			c.secondEqual()
+			c.want("SELECT string_agg(resolution, ',' ORDER BY quarantine_no) FROM synchro.quarantine", way.resolutions)
+		})
+	}
+}

@@ -12,6 +12,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv(steppingCore) != "" {
+		os.Exit(stepCore())
+	}
 	if _, err := pgtest.Find(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -95,8 +95,14 @@ SELECT synchro.synchro_unregister_table('dep.task');
 COMMIT;
 SELECT count(*) AS registered, (SELECT count(*) FROM dep.dependencies) AS dependencies FROM dep.registered;
 SELECT count(*) AS published FROM pg_publication_tables WHERE schemaname = 'dep';
--- The worker has to let go of them first.
+-- They can come back before the worker has let go of them: their rows are read anew, beside what it still has.
+BEGIN;
 SELECT synchro.synchro_register_capture_dependency('dep.member', '{id}', '{team}');
+SET CONSTRAINTS ALL IMMEDIATE;
+SELECT g.staged, r.since = g.generation AS read_anew, to_regclass(format('synchro_data.s_%s_%s', r.rel_no, g.generation)) IS NOT NULL AS beside
+  FROM synchro.registry_generation g JOIN synchro.registration r USING (generation) JOIN synchro.relation l USING (rel_no)
+ WHERE g.xid = pg_current_xact_id() AND l.relation_oid = 'dep.member'::regclass;
+ROLLBACK;
 UPDATE synchro.progress SET registry_generation = (SELECT max(generation) FROM synchro.registry_generation), schema_version = (SELECT max(schema_version) FROM synchro.manifest);
 -- A table that was synced can be a dependency now.
 BEGIN;
