@@ -104,8 +104,8 @@ check_limit(const JcsNode *value, const char *member)
 void
 check_cursor(const JcsNode *value, const char *member)
 {
-	if (value->kind != JCS_NULL && value->kind != JCS_STRING)
-		refuse_request(member, "null or a string is expected");
+	if (value->kind != JCS_NULL && (value->kind != JCS_STRING || value->len == 0))
+		refuse_request(member, "null or a non-empty string is expected");
 }
 
 void

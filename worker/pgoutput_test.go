@@ -21,7 +21,8 @@ func FuzzStream(f *testing.F) {
 	remove := append([]byte{msgDelete}, encodeChange('D', rel.oid, 1, nil, nil, nil)...)
 	fence := append([]byte{msgLogical}, encodeLogical(true, 50, seal(7, typeFence, encodeFence(rel, 'I', 1, "1", "v")))...)
 	marker := append([]byte{msgLogical}, encodeLogical(false, 50, seal(0, typeMarker, be64(nil, 1)))...)
-	for _, m := range [][]byte{begin, commit, relation, insert, update, remove, fence, marker} {
+	compaction := append([]byte{msgLogical}, encodeLogical(false, 60, seal(0, typeCompaction, be32(be64(be64(nil, 1), 2), 3)))...)
+	for _, m := range [][]byte{begin, commit, relation, insert, update, remove, fence, marker, compaction} {
 		f.Add(join(begin, relation, m, insert, fence, commit))
 		f.Add(m)
 	}
@@ -31,7 +32,7 @@ func FuzzStream(f *testing.F) {
 
 	f.Fuzz(func(t *testing.T, data []byte) {
 		q := newQueue(1 << 20)
-		r := &receiver{queue: q, auth: authenticator{ring: fixedKeys()}, streams: map[uint32]*txn{}, limit: 1 << 16, idle: func(pglogrepl.LSN) {}, reply: func() {}}
+		r := &receiver{queue: q, auth: authenticator{ring: fixedKeys(testKey)}, streams: map[uint32]*txn{}, limit: 1 << 16, idle: func(pglogrepl.LSN) {}, reply: func() {}, compact: func(compactionRequest) {}}
 		defer r.drop()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -163,3 +164,47 @@ func TestMarkersKeepTheirPlace(t *testing.T) {
 		t.Errorf("items: %+v", items)
 	}
 }
+
+// FuzzMessages feeds the bodies of authentic messages, which the key holder alone makes, to their readers: what is not exact is refused, and
+// of a fence every octet is read once.
+func FuzzMessages(f *testing.F) {
+	rel := testRelation(1)
+	fence := encodeFence(rel, 'U', 3, "1", "v")
+	generated := append(fence[:len(fence)-2:len(fence)-2], 0, 2, 0, 5, 1, 0, 0, 0, 1, 'x', 0, 6, 0, 0, 0, 0, 0)
+	for _, body := range [][]byte{fence, generated, be64(be64(nil, 1), 2), be32(nil, 1), be32(be64(be64(nil, 1), 2), 3), nil} {
+		f.Add(body)
+	}
+	dependency := testRelation(2)
+	dependency.kind = kindDependency
+	f.Add(encodeFence(dependency, 'D', 3, "1", "v"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		for _, err := range []error{second(parsePair(body)), only(parseCompaction(body, 1))} {
+			if err != nil && !errors.Is(err, errMalformed) {
+				t.Fatal(err)
+			}
+		}
+		fence, err := parseFence(body)
+		if err != nil {
+			if !errors.Is(err, errMalformed) {
+				t.Fatal(err)
+			}
+			return
+		}
+		size := 2 + 4 + 16 + 8 + 16 + 4 + len(fence.version) + 2 + len(fence.qualified) + 4 + len(fence.key) + 2
+		if fence.kind == kindSynced {
+			size += 16
+		}
+		fence.eachGenerated(func(_ int16, c column) {
+			size += 2 + 1 + 4 + len(c.text)
+			if c.kind == colNull && c.text != nil {
+				t.Fatalf("column %+v", c)
+			}
+		})
+		if size > len(body) {
+			t.Fatalf("%d octets were read of %d", size, len(body))
+		}
+	})
+}
+
+func second[A, B any](_ A, _ B, err error) error { return err }
+func only[A any](_ A, err error) error           { return err }

@@ -83,7 +83,7 @@ var vectorCalls = map[string]vectorCall{
 // refusals are the SQLSTATEs by which the functions refuse input.
 var refusals = map[string]bool{"22023": true, "22P02": true, "SY001": true}
 
-func readTestdata(t *testing.T, name string, into any) {
+func readTestdata(t testing.TB, name string, into any) {
 	t.Helper()
 	repo, err := pgtest.RepoDir()
 	if err != nil {
