@@ -327,6 +327,35 @@ func TestIntakeRefuses(t *testing.T) {
 	}
 }
 
+// A body may have so many octets and not one more, however it is sent.
+func TestLargestBody(t *testing.T) {
+	sound := map[string]string{"/sync/pull": pullBody, "/sync/push": strings.Replace(strings.Split(pullBody, `,"scope_set`)[0], "{", `{"batch_id":"00000000-0000-4000-8000-000000000010",
+		"mutations":[{"mutation_id":"00000000-0000-4000-8000-000000000001","table":"t","pk":{"f":"k"},"authored_schema":{"version":1,"hash":"`+strings.Repeat("a", 64)+`"},"op":"delete",
+		"base_version":"v","client_version":"2024-02-29T12:34:56.123456Z"}],`, 1) + "}"}
+	for _, ep := range endpoints {
+		body, tested := sound[ep.path]
+		if !tested {
+			continue
+		}
+		for _, chunked := range []bool{false, true} {
+			for more, status := range map[int]int{0: 200, 1: 400} {
+				db := answers(200, "{}")
+				_, h, _ := testServer(t, db)
+				padded := body + strings.Repeat(" ", int(ep.maxBody)-len(body)+more)
+				w := post(t, h, padded, func(r *http.Request) {
+					r.URL.Path = ep.path
+					if chunked {
+						r.ContentLength = -1
+					}
+				})
+				if w.Code != status || (db.body == padded) != (status == 200) {
+					t.Errorf("%s, %d octets, chunked %t: %d %s", ep.path, len(padded), chunked, w.Code, w.Body)
+				}
+			}
+		}
+	}
+}
+
 // What says nothing else is taken.
 func TestIntakeTakes(t *testing.T) {
 	for name, change := range map[string]func(*http.Request){
