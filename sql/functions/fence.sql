@@ -67,7 +67,7 @@ COMMENT ON FUNCTION synchro._await_progress(pg_lsn, int) IS
 CREATE FUNCTION synchro._push_context(p_client_no bigint, p_user_id text, p_claims jsonb) RETURNS void LANGUAGE c VOLATILE
 AS 'MODULE_PATHNAME', 'synchro_push_context';
 COMMENT ON FUNCTION synchro._push_context(bigint, text, jsonb) IS
-  'Begins the push context of this (sub)transaction; p_client_no NULL ends it. Fences then also write push_fence rows.';
+  'Begins the push context of this (sub)transaction; p_client_no NULL ends it and writes the fences since to push_fence.';
 
 CREATE FUNCTION synchro._seal_registration() RETURNS void LANGUAGE c VOLATILE STRICT
 AS 'MODULE_PATHNAME', 'synchro_seal_registration';
