@@ -44,6 +44,7 @@ typedef struct EntryReceiver
 	SynRowReader *reader;
 	StringInfoData scratch;
 	MemoryContext mcxt;
+	MemoryContext row;			/* of one row: a short one is unpacked into a copy */
 } EntryReceiver;
 
 static const char count_query[] =
@@ -142,11 +143,13 @@ syn_entry_damaged(const char *what)
 static void
 append_fresh_digest(EntryReceiver *self, StringInfo buf, TupleTableSlot *slot)
 {
-	MemoryContext caller = MemoryContextSwitchTo(self->mcxt);
+	MemoryContext caller;
 	text	   *version;
 	const SynValue *values;
 	uint8		digest[SYN_HASH_LEN];
 
+	MemoryContextReset(self->row);
+	caller = MemoryContextSwitchTo(self->row);
 	if (slot->tts_isnull[3])
 		syn_entry_damaged("no projection row");
 	values = syn_read_row(&self->reader, self->part->rel_no, self->schema_version,
@@ -232,6 +235,7 @@ hash_part(const Part *part, int64 scope_no, int64 schema_version, SynScopeHash *
 	if (!plan)
 		elog(ERROR, "could not prepare the entry query: %s", SPI_result_code_string(SPI_result));
 	initStringInfo(&receiver.scratch);
+	receiver.row = AllocSetContextCreate(receiver.mcxt, "row of a scope", ALLOCSET_DEFAULT_SIZES);
 	options.params = makeParamList(nargs);
 	for (int i = 0; i < nargs; i++)
 	{

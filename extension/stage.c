@@ -41,6 +41,7 @@ typedef struct StageReceiver
 	const SynRelation *rel;
 	SynRowReader *reader;
 	MemoryContext mcxt;			/* outlives a row */
+	MemoryContext row;			/* of one row: a short one is unpacked into a copy */
 } StageReceiver;
 
 static const char insert_chunk[] =
@@ -103,12 +104,14 @@ static bool
 receive_row(TupleTableSlot *slot, DestReceiver *dest)
 {
 	StageReceiver *self = (StageReceiver *) dest;
-	MemoryContext caller = MemoryContextSwitchTo(self->mcxt);
+	MemoryContext caller;
 	const SynValue *values;
 	text	   *version;
 	text	   *row_version;
 	uint8		digest[SYN_HASH_LEN];
 
+	MemoryContextReset(self->row);
+	caller = MemoryContextSwitchTo(self->row);
 	slot_getallattrs(slot);
 	version = DatumGetTextPP(slot->tts_values[0]);
 	row_version = DatumGetTextPP(slot->tts_values[1]);
@@ -188,6 +191,7 @@ synchro_stage_rows(PG_FUNCTION_ARGS)
 	if (SPI_connect() != SPI_OK_CONNECT)
 		elog(ERROR, "could not connect to SPI");
 	self.mcxt = CurrentMemoryContext;
+	self.row = AllocSetContextCreate(self.mcxt, "row of a stage", ALLOCSET_DEFAULT_SIZES);
 	self.rel = syn_relation(self.rel_no, self.schema_version);
 	self.insert = prepare(insert_chunk, lengthof(insert_types), insert_types);
 	initStringInfo(&self.chunk);

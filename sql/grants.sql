@@ -34,6 +34,29 @@ END
 $do$;
 ALTER SCHEMA synchro OWNER TO synchro_owner;
 
+-- Nor has anybody what the default privileges of whoever installs give away.
+DO $do$
+DECLARE
+  v_role regrole;
+BEGIN
+  FOR v_role IN
+    SELECT DISTINCT x.grantee::regrole FROM (
+        SELECT a.grantee FROM pg_catalog.pg_proc o CROSS JOIN LATERAL pg_catalog.aclexplode(o.proacl) a WHERE o.pronamespace = 'synchro'::regnamespace
+        UNION ALL SELECT a.grantee FROM pg_catalog.pg_class o CROSS JOIN LATERAL pg_catalog.aclexplode(o.relacl) a WHERE o.relnamespace = 'synchro'::regnamespace
+        UNION ALL SELECT a.grantee FROM pg_catalog.pg_type o CROSS JOIN LATERAL pg_catalog.aclexplode(o.typacl) a WHERE o.typnamespace = 'synchro'::regnamespace
+        UNION ALL SELECT a.grantee FROM pg_catalog.pg_namespace o CROSS JOIN LATERAL pg_catalog.aclexplode(o.nspacl) a
+                   WHERE o.nspname IN ('synchro', 'synchro_data', 'synchro_projection', 'synchro_twin')) x
+     WHERE x.grantee NOT IN (0, 'synchro_owner'::regrole)
+  LOOP
+    EXECUTE pg_catalog.format('REVOKE ALL ON SCHEMA synchro, synchro_data, synchro_projection, synchro_twin FROM %s', v_role);
+    EXECUTE pg_catalog.format('REVOKE ALL ON ALL FUNCTIONS IN SCHEMA synchro FROM %s', v_role);
+    EXECUTE pg_catalog.format('REVOKE ALL ON ALL TABLES IN SCHEMA synchro FROM %s', v_role);
+    EXECUTE pg_catalog.format('REVOKE ALL ON ALL SEQUENCES IN SCHEMA synchro FROM %s', v_role);
+    EXECUTE (SELECT pg_catalog.string_agg(pg_catalog.format('REVOKE ALL ON TYPE %s FROM %s', t.oid::regtype, v_role), ';')
+               FROM pg_catalog.pg_type t WHERE t.typnamespace = 'synchro'::regnamespace AND t.typcategory <> 'A');
+  END LOOP;
+END
+$do$;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA synchro FROM PUBLIC;
 REVOKE ALL ON ALL TABLES IN SCHEMA synchro FROM PUBLIC;
 REVOKE ALL ON ALL SEQUENCES IN SCHEMA synchro FROM PUBLIC;

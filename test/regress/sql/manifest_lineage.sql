@@ -56,4 +56,21 @@ SELECT lineage.accepts(900, NULL, 'initial', 900) AS initial, lineage.accepts(90
 SELECT lineage.accepts(900, :v, 'class_2', :v) AS floor_of_parent, lineage.accepts(900, :v, 'class_2', :v + 1) AS newer_than_parent,
        lineage.accepts(900, :v, 'class_2', 900) AS own_version, lineage.accepts(900, :v, 'class_2', 901) AS newer_than_own, lineage.accepts(900, :v, 'class_2', 0) AS zero;
 SELECT c, lineage.accepts(900, :v, c, 900) AS own_version, lineage.accepts(900, :v, c, :v) AS older FROM unnest('{class_3,class_4}'::text[]) c;
+-- Whether a table is empty its rows tell, not its statistics: with a compatible step the floor is the parent's.
+BEGIN;
+CREATE TABLE lineage.emptied (id int PRIMARY KEY);
+GRANT USAGE ON SCHEMA lineage TO synchro_owner, synchro_worker;
+GRANT SELECT ON lineage.emptied TO synchro_owner, synchro_worker;
+INSERT INTO lineage.emptied SELECT generate_series(1, 100);
+ANALYZE lineage.emptied;
+DELETE FROM lineage.emptied;
+SELECT reltuples FROM pg_class WHERE oid = 'lineage.emptied'::regclass;
+CREATE FUNCTION lineage.scopes(p_row_key int) RETURNS SETOF text LANGUAGE sql STABLE SET search_path = pg_catalog, synchro BEGIN ATOMIC SELECT 'lineage'::text; END;
+REVOKE EXECUTE ON FUNCTION lineage.scopes(int) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION lineage.scopes(int) TO synchro_worker;
+SELECT synchro.synchro_register_table('lineage.emptied', 'lineage.scopes', p_push_policy => 'read_only');
+SET CONSTRAINTS ALL IMMEDIATE;
+SELECT m.transition_class, m.compatibility_floor = p.compatibility_floor AS floor_of_parent
+  FROM synchro.manifest m JOIN synchro.manifest p ON p.schema_version = m.parent_version ORDER BY m.schema_version DESC LIMIT 1;
+ROLLBACK;
 DROP SCHEMA lineage CASCADE;
