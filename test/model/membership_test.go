@@ -85,7 +85,8 @@ func (m *membership) play(mistake wrong, faults bool) {
 	m.must(m.exec("DROP SCHEMA " + s.name + " CASCADE"))
 }
 
-// changeRule registers another rule for a table, and writes while it is on its way into force.
+// changeRule registers another rule for a table, and perhaps other columns of tables, and others to be synced, in one transaction or several, and
+// writes while all that is on its way into force.
 func (m *membership) changeRule() {
 	m.changed++
 	var synced []*table
@@ -94,8 +95,18 @@ func (m *membership) changeRule() {
 			synced = append(synced, tab)
 		}
 	}
-	sql := m.schema.change(m.t, one(m.t, "changed", synced...))
-	m.must(m.exec("BEGIN;" + sql + "COMMIT"))
+	steps := []string{m.schema.change(m.t, one(m.t, "changed", synced...))}
+	if chance(m.t, "widen", 2) {
+		steps = append(steps, m.schema.widen(one(m.t, "widened", m.schema.tables...)))
+	}
+	if tab := one(m.t, "turned", m.schema.tables...); chance(m.t, "turn", 2) && (!tab.synced || len(synced) > 1) {
+		steps = append(steps, m.schema.turn(m.t, tab))
+	}
+	end := ";"
+	if chance(m.t, "apart", 2) {
+		end = "; COMMIT; BEGIN;"
+	}
+	m.must(m.exec("BEGIN;" + strings.Join(steps, end) + "COMMIT"))
 	for range uniform(m.t, "meanwhile", 6) {
 		m.must(m.exec(m.transaction()))
 	}
@@ -161,7 +172,7 @@ func (m *membership) transaction() string {
 		where := one(t, "where", "id = "+id, "id = "+id, "id = "+id, "grp IS NOT DISTINCT FROM "+grp, "parent IS NOT DISTINCT FROM "+parent, "owner IS NOT DISTINCT FROM "+owner)
 		put := fmt.Sprintf("INSERT INTO %s VALUES (%s, %s, %s, %s, %s) ON CONFLICT (id) DO UPDATE SET owner = excluded.owner, grp = excluded.grp, parent = excluded.parent, flag = excluded.flag;",
 			name, id, owner, grp, parent, flag)
-		switch one(t, "statement", "put", "put", "put", "put", "owner", "grp", "parent", "flag", "delete", "again", "all", "many", "swap", "clear") {
+		switch one(t, "statement", "put", "put", "put", "put", "owner", "grp", "parent", "flag", "delete", "again", "all", "many", "swap", "clear", "more") {
 		case "put":
 			b.WriteString(put)
 		case "owner":
@@ -182,6 +193,10 @@ func (m *membership) transaction() string {
 			if chance(t, "bulk", 6) {
 				fmt.Fprintf(&b, "INSERT INTO %s SELECT %s, i %% 5 + 1, i %% 4 + 1, %s, i %% 3 > 0 FROM generate_series(101, 100 + %d) i ON CONFLICT (id) DO UPDATE SET grp = excluded.grp, owner = 1;",
 					name, s.key(i, "i"), s.key(p, "(i % 12 + 1)"), 20+uniform(t, "rows", 60))
+			}
+		case "more":
+			if n := s.tables[i].more; n > 0 {
+				fmt.Fprintf(&b, "UPDATE %s SET m%d = m%[2]d + 1 WHERE %s;", name, 1+uniform(t, "column", n), where)
 			}
 		case "swap":
 			fmt.Fprintf(&b, "UPDATE %s SET owner = grp, grp = owner %% 4 + 1 WHERE %s;", name, where)
@@ -231,18 +246,33 @@ func (m *membership) compare(after string) {
 	defer func() { m.t.Logf("%s: waited %s, compared %s", after, waited, time.Since(began)-waited) }()
 	ctx := context.Background()
 	for _, tab := range m.schema.tables {
-		if !tab.synced {
-			continue
-		}
+		m.compareRows(after, tab)
 		stored := fmt.Sprintf(`SELECT synchro._key_text('%s', e.key) COLLATE "C" AS id, s.scope_id COLLATE "C" AS scope FROM synchro.scope_entry e JOIN synchro.scope s USING (scope_no)
 			WHERE e.state <> 'x' AND e.rel_no = (SELECT l.rel_no FROM synchro.relation l WHERE l.relation_oid = '%s.t%d'::regclass)`, keyTypes[tab.key].wire, m.schema.name, tab.n)
 		meant := fmt.Sprintf(`SELECT DISTINCT o.id::text COLLATE "C" AS id, r.scope COLLATE "C" FROM %s.t%d o CROSS JOIN LATERAL (%s) AS r (scope)`, m.schema.name, tab.n, m.schema.rule(tab.n, false, "o.id"))
+		if !tab.synced {
+			meant = "SELECT '' COLLATE \"C\", '' COLLATE \"C\" WHERE false"
+		}
 		var extra, missing string
 		m.must(m.db.QueryRow(ctx, fmt.Sprintf(`SELECT (SELECT coalesce(string_agg(d::text, ' '), '') FROM ((%s) EXCEPT (%s)) d), (SELECT coalesce(string_agg(d::text, ' '), '') FROM ((%[2]s) EXCEPT (%[1]s)) d)`,
 			stored, meant)).Scan(&extra, &missing))
 		if extra != "" || missing != "" {
 			m.fail("after %s, %d transactions: t%d has wrongly %s, and lacks %s; rule:\n%s", after, m.sent, tab.n, extra, missing, m.schema.rule(tab.n, false, "o.id"))
 		}
+	}
+}
+
+// compareRows holds the projection of a table against the table.
+func (m *membership) compareRows(after string, tab *table) {
+	m.t.Helper()
+	var projection, columns string
+	m.must(m.db.QueryRow(context.Background(), `SELECT 'synchro_data.r_' || l.rel_no, (SELECT string_agg('c' || a.attnum, ', ' ORDER BY a.attnum) FROM pg_attribute a WHERE a.attrelid = l.relation_oid AND a.attnum > 0)
+		FROM synchro.relation l WHERE l.relation_oid = $1::text::regclass`, fmt.Sprintf("%s.t%d", m.schema.name, tab.n)).Scan(&projection, &columns))
+	stored, meant := fmt.Sprintf("SELECT %s FROM %s", columns, projection), fmt.Sprintf("SELECT %s FROM %s.t%d", strings.Join(tab.columns(), ", "), m.schema.name, tab.n)
+	var different int
+	m.must(m.db.QueryRow(context.Background(), fmt.Sprintf("SELECT (SELECT count(*) FROM ((%s) EXCEPT ALL (%s)) d) + (SELECT count(*) FROM ((%[2]s) EXCEPT ALL (%[1]s)) d)", stored, meant)).Scan(&different))
+	if different > 0 {
+		m.fail("after %s, %d transactions: %d rows of t%d are not as in the table", after, m.sent, different, tab.n)
 	}
 }
 

@@ -23,6 +23,7 @@ type table struct {
 	parent   int
 	synced   bool
 	version  int // of its rule
+	more     int // columns that have joined: m1, m2, ...
 	branches []branch
 }
 
@@ -227,7 +228,7 @@ func (s *schema) register(mistake wrong) string {
 		name := fmt.Sprintf("%s.t%d", s.name, tab.n)
 		fmt.Fprintf(&views, "SELECT synchro.synchro_prepare_projection_view('%s', '%s_t%d', '{id,owner,grp,parent,flag}');\n", name, s.name, tab.n)
 		if !tab.synced {
-			fmt.Fprintf(&calls, "SELECT synchro.synchro_register_capture_dependency('%s', '{id}', '{owner,grp,parent,flag}');\n", name)
+			calls.WriteString(s.capture(tab))
 			continue
 		}
 		made, called := s.registerRule(tab, mistake)
@@ -265,6 +266,42 @@ REVOKE EXECUTE ON FUNCTION %[1]s_scopes_%[2]s FROM PUBLIC; GRANT EXECUTE ON FUNC
 		fmt.Fprintf(&calls, "SELECT synchro.synchro_register_membership_dependency('%s.t%d', '%s', '%s', '{%s}', 1000);\n", s.name, d.source, name, impactName, strings.Join(columns, ","))
 	}
 	return functions.String(), calls.String()
+}
+
+// capture is the SQL that registers a table for capture only.
+func (s *schema) capture(tab *table) string {
+	return fmt.Sprintf("SELECT synchro.synchro_register_capture_dependency('%s.t%d', '{id}', '{%s}');\n", s.name, tab.n, strings.Join(tab.columns()[1:], ","))
+}
+
+// columns of the table.
+func (tab *table) columns() []string {
+	columns := []string{"id", "owner", "grp", "parent", "flag"}
+	for i := range tab.more {
+		columns = append(columns, fmt.Sprintf("m%d", i+1))
+	}
+	return columns
+}
+
+// widen is the SQL by which a column with values joins a table and its registration.
+func (s *schema) widen(tab *table) string {
+	tab.more++
+	sql := fmt.Sprintf("ALTER TABLE %s.t%d ADD m%d int DEFAULT %[3]d;\n", s.name, tab.n, tab.more)
+	if !tab.synced {
+		return sql + s.capture(tab)
+	}
+	_, calls := s.registerRule(tab, forgetsNothing)
+	return sql + calls
+}
+
+// turn is the SQL that makes a captured table a synced one, or the reverse.
+func (s *schema) turn(t *rapid.T, tab *table) string {
+	if tab.synced = !tab.synced; !tab.synced {
+		return fmt.Sprintf("SELECT synchro.synchro_unregister_table('%s.t%d');\n", s.name, tab.n) + s.capture(tab)
+	}
+	tab.version++
+	s.drawRule(t, tab)
+	functions, calls := s.registerRule(tab, forgetsNothing)
+	return functions + calls
 }
 
 // change draws another rule for a synced table, and is the SQL that registers it.
