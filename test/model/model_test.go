@@ -55,37 +55,44 @@ func (w *world) act() {
 		weight int
 		name   string
 		do     func(t *rapid.T, d *device)
+		costly bool
 	}
 	actions := []action{
-		{16, "write", w.write},
-		{16, "push", w.newPush},
-		{6, "resend", w.resend},
-		{16, "pull", w.onePull},
-		{6, "sync", func(t *rapid.T, d *device) { w.sync(d, one(t, "limit", limits...)) }},
-		{12, "rebuild", w.oneRebuild},
-		{3, "overtake", w.overtake},
-		{3, "lag", w.lag},
-		{2, "replay", w.replayPage},
-		{1, "connect", func(t *rapid.T, d *device) { f, _ := drawFate(t); w.connect(d, f) }},
-		{4, "assign", w.reassign},
-		{2, "expire", w.expire},
-		{2, "backup", w.restore},
-		{2, "settle", func(*rapid.T, *device) { w.materialized() }},
-		{4, "together", w.together},
-		{1, "crash", w.crash},
-		{1, "rotate", w.rotate},
-		{1, "retire", w.retire},
-		{2, "compact", w.compact},
-		{2, "lapse", w.lapse},
-		{2, "relapse", w.relapse},
-		{2, "outlast", w.outlast},
-		{5, "alter", w.alter},
-		{3, "wait", w.wait},
-		{1, "stranger", w.stranger},
+		{weight: 16, name: "write", do: w.write},
+		{weight: 16, name: "push", do: w.newPush},
+		{weight: 6, name: "resend", do: w.resend},
+		{weight: 16, name: "pull", do: w.onePull},
+		{weight: 6, name: "sync", do: func(t *rapid.T, d *device) { w.sync(d, one(t, "limit", limits...)) }},
+		{weight: 12, name: "rebuild", do: w.oneRebuild},
+		{weight: 3, name: "overtake", do: w.overtake},
+		{weight: 3, name: "lag", do: w.lag},
+		{weight: 2, name: "replay", do: w.replayPage},
+		{weight: 1, name: "connect", do: func(t *rapid.T, d *device) { f, _ := drawFate(t); w.connect(d, f) }},
+		{weight: 4, name: "assign", do: w.reassign},
+		{weight: 2, name: "expire", do: w.expire},
+		{weight: 2, name: "backup", do: w.restore},
+		{weight: 2, name: "settle", do: func(*rapid.T, *device) { w.materialized() }},
+		{weight: 4, name: "together", do: w.together},
+		{weight: 1, name: "crash", do: w.crash},
+		{weight: 1, name: "rotate", do: w.rotate},
+		{weight: 1, name: "retire", do: w.retire},
+		{weight: 2, name: "compact", do: w.compact},
+		{weight: 2, name: "lapse", do: w.lapse},
+		{weight: 2, name: "relapse", do: w.relapse},
+		{weight: 2, name: "outlast", do: w.outlast},
+		{weight: 5, name: "alter", do: w.alter, costly: true},
+		{weight: 3, name: "wait", do: w.wait, costly: true},
+		{weight: 1, name: "stranger", do: w.stranger, costly: true},
 	}
 	var all []action
 	for _, a := range actions {
-		for range a.weight * max(1, 5*strings.Count(w.focus, a.name)) {
+		switch sought := slices.Contains(strings.Fields(w.focus), a.name); {
+		case sought:
+			a.weight *= 5
+		case w.calm && a.costly:
+			continue // who looks for something else has no time for it
+		}
+		for range a.weight {
 			all = append(all, a)
 		}
 	}

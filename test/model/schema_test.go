@@ -202,13 +202,13 @@ func (w *world) register(t *rapid.T, many int) (steps []step) {
 			continue
 		}
 		a.writes = a.writes || strings.Contains(a.before+a.after, "UPDATE app.")
-		err := w.exec("BEGIN;" + a.before + a.to.register(a.table) + a.after + "COMMIT")
-		if state := (*pgconn.PgError)(nil); errors.As(err, &state) && state.Code == "55000" && pending {
-			w.must(w.exec("ROLLBACK")) // nothing is read anew behind what is staged
+		switch state, err := w.migrate(a.before + a.to.register(a.table) + a.after); {
+		case state == "55000" && pending, state == lockNotAvailable: // nothing is read anew behind what is staged; the core was stopped with a lock
 			w.count("registration refused")
 			continue
+		case err != nil:
+			w.must(err)
 		}
-		w.must(err)
 		w.grown = a.grown
 		w.look(false)
 		w.steps++
@@ -219,6 +219,27 @@ func (w *world) register(t *rapid.T, many int) (steps []step) {
 	}
 	w.shape = s
 	return steps
+}
+
+const lockNotAvailable = "55P03"
+
+// migrate executes a transaction that registers. What keeps it from its locks, it is told to try again.
+func (s *stack) migrate(sql string) (state string, err error) {
+	for range 5 {
+		if err = s.exec("BEGIN;" + sql + "COMMIT"); err == nil {
+			return "", nil
+		}
+		if refused := (*pgconn.PgError)(nil); errors.As(err, &refused) {
+			state = refused.Code
+		}
+		if err := s.exec("ROLLBACK"); err != nil {
+			return "", err
+		}
+		if state != lockNotAvailable && state != "40P01" {
+			break
+		}
+	}
+	return state, err
 }
 
 func (s step) class() int { return s.from.class(s.to, s.at) }
@@ -349,7 +370,7 @@ func (s *stack) begin() error {
 		if !s.shape[name].synced {
 			sql = ""
 		}
-		if err := s.exec("BEGIN;" + sql + after + "COMMIT"); err != nil {
+		if _, err := s.migrate(sql + after); err != nil {
 			return err
 		}
 		if err := s.activation(); err != nil {
