@@ -16,7 +16,6 @@ import (
 type held struct {
 	key     string // "table/key"
 	version string
-	state   string
 	row     row // by the names of its manifest
 	tableID string
 	columns []byte // by field ids, as it came
@@ -117,7 +116,6 @@ func (d *device) read(c *catalog, r *protocol.Row) (identity, key string, h held
 	for _, f := range def.Fields {
 		h.row[f.Name] = string(columns[f.FieldID])
 	}
-	h.state = w.state(key, h.row.rev())
 	w.sawVersion(c, h)
 	return string(digester.Identity()), key, h, digester.Tombstone()
 }
@@ -129,7 +127,7 @@ func (w *world) sawVersion(c *catalog, h held) {
 		w.fail("%s has another content: %s, source %s", content, h.row, known)
 	}
 	w.contents[content] = h.row.String()
-	state := h.key + "@" + h.state
+	state := h.key + "@" + h.row.rev()
 	if known, ok := w.versions[state]; ok && known != h.version {
 		w.fail("%s has two versions", state)
 	}

@@ -49,7 +49,7 @@ var faults = []fault{
 	}},
 	{name: "a rebuild goes on after an own write", edits: []edit{{"_rebuild", "AND v_session.write_epoch = v_client.accepted_write_epoch", ""}}},
 	{name: "a revocation has no effect", edits: []edit{{"_reconcile_assignment", "AND NOT u.granted", "AND false"}}},
-	{name: "the scope set changes under the same version", edits: []edit{{"_reconcile_assignment", "o_scope_set_version + 1", "o_scope_set_version"}}},
+	{name: "the scope set changes under the same version", edits: []edit{{"_reconcile_assignment", "synchro._next(o_scope_set_version)", "o_scope_set_version"}}},
 	{name: "an expired generation is served", edits: []edit{{"_check_gates", "OR p_client.expired", ""}}},
 	{name: "what is issued counts as acknowledged", edits: []edit{
 		{"_pull", "IF v_cursors.o_newer THEN", "IF true THEN"}, {"_pull", "PERFORM synchro._acknowledge(v_client, v_page.o_valid)",

@@ -106,11 +106,6 @@ func (w *world) content(c *catalog, key, rev string) string {
 // rev is what names the row's state.
 func (r row) rev() string { return strings.Trim(r["rev"], `"`) }
 
-// state names a state of a row with its version: a row that is read anew gets another version for the same state.
-func (w *world) state(key, rev string) string {
-	return fmt.Sprintf("%s/%d", rev, w.reread[key+"@"+rev])
-}
-
 // assigned is the rule of assignment: the scopes of a user, in order.
 func (w *world) assigned(user string) []string {
 	set := map[string]bool{"shelf:" + w.shelf: true}
@@ -196,7 +191,7 @@ func (w *world) predict(all rows, m *mutation) (codes []string, left row) {
 			return []string{"row_not_found"}, nil
 		case deleted:
 			return []string{"row_deleted"}, nil
-		case w.state(m.key, is.rev()) != m.state:
+		case is.rev() != m.rev:
 			return []string{"version_conflict"}, nil
 		case table.deleted == "":
 			return []string{""}, nil
@@ -219,7 +214,7 @@ func (w *world) predict(all rows, m *mutation) (codes []string, left row) {
 			return []string{"row_not_found"}, nil
 		case deleted:
 			return []string{"row_deleted"}, nil
-		case w.state(m.key, is.rev()) != m.state:
+		case is.rev() != m.rev:
 			return []string{"version_conflict"}, nil
 		}
 	} else {

@@ -24,7 +24,7 @@ type mutation struct {
 	key      string
 	op       string
 	columns  row
-	state    string   // that its base version names
+	rev      string   // the state that its base version names
 	authored *catalog // nil: one that the server never published
 	did      string   // what was executed, as the table's trigger tells it
 	outcome  []byte
@@ -91,9 +91,9 @@ func (w *world) author(t *rapid.T, d *device) *mutation {
 		m.authored, m.wire.Authored = nil, strange
 	}
 	if m.op != "insert" {
-		m.wire.BaseVersion, m.state = "AAAAAAAAAAAAAAAA", "none"
+		m.wire.BaseVersion, m.rev = "AAAAAAAAAAAAAAAA", "none"
 		if h, known := d.find(m.key); known {
-			m.wire.BaseVersion, m.state = h.version, h.state
+			m.wire.BaseVersion, m.rev = h.version, h.row.rev()
 		}
 	}
 	for _, f := range def.Fields {
@@ -245,7 +245,7 @@ func (w *world) executed(b *batch, want []expectation, left rows) {
 		}
 		if want != nil {
 			if !slices.Contains(want[i].codes, o.Code) {
-				w.fail("%s: %s of %s got %q, want %q; row %v, rev %s, %s", d, m.op, m.key, o.Code, want[i].codes, w.rows[m.key], m.state, m.columns)
+				w.fail("%s: %s of %s got %q, want %q; row %v, rev %s, %s", d, m.op, m.key, o.Code, want[i].codes, w.rows[m.key], m.rev, m.columns)
 			}
 			w.carries(b, m, o, want[i].after)
 		}

@@ -312,12 +312,8 @@ func (w *world) take(s step, bodies *[][]byte) {
 	for scope := range stale {
 		w.members[scope]++
 	}
-	if s.reread {
-		for key, r := range s.at {
-			if strings.HasPrefix(key, s.table+"/") {
-				w.reread[key+"@"+r.rev()]++
-			}
-		}
+	if s.table == "memo" && s.to["memo"].synced && !s.from["memo"].synced { // rows that were not captured get other versions
+		maps.DeleteFunc(w.versions, func(state, _ string) bool { return strings.HasPrefix(state, "memo/") })
 	}
 	class := s.class()
 	if class == 1 {

@@ -43,7 +43,6 @@ type world struct {
 	lineage  []*catalog
 	members  map[string]int  // how often the rows of a scope were made others than their effects tell
 	ever     map[string]bool // "table scope" that held rows once
-	reread   map[string]int  // how often a state of a row was read anew
 	counts   map[string]int
 	steps    int
 	reason   string // why the run failed
@@ -82,7 +81,7 @@ func (w *world) note(format string, args ...any) {
 // newWorld empties the tables and makes users and devices.
 func newWorld(t *rapid.T, s *stack) *world {
 	w := &world{stack: s, t: t, run: fmt.Sprintf("r%d", runs.Add(1)), unsure: -1, grants: map[string]map[string]bool{}, revoked: map[string]bool{},
-		teamsOf: map[string]map[string]bool{}, members: map[string]int{}, ever: map[string]bool{}, reread: map[string]int{}, contents: map[string]string{}, versions: map[string]string{}, states: map[string]string{},
+		teamsOf: map[string]map[string]bool{}, members: map[string]int{}, ever: map[string]bool{}, contents: map[string]string{}, versions: map[string]string{}, states: map[string]string{},
 		counts: map[string]int{}}
 	w.must(s.ready())
 	w.must(w.exec("DELETE FROM app.task; DELETE FROM app.tag; DELETE FROM app.memo; DELETE FROM app.member; DELETE FROM app.written"))
