@@ -28,6 +28,7 @@ const registeredAgain = `BEGIN; SELECT synchro.synchro_prepare_projection_view('
 // A database that was restored from a dump serves nothing until an operator has registered everything again and says so. It remembers what operators and
 // clients have done: grants and revocations, retired clients, outcomes of pushes. Nobody is given a row on the ground of what was before.
 func TestRestoredDump(t *testing.T) {
+	t.Parallel()
 	a := startApp(t, pgtest.Config{})
 	a.exec("CREATE TABLE app.extra (id bigint PRIMARY KEY); GRANT SELECT ON app.extra TO synchro_owner, synchro_worker; SELECT synchro.synchro_register_capture_dependency('app.extra', '{id}', '{id}')")
 	a.exec("SELECT synchro.synchro_grant_user_scope('ada', 'team'), synchro.synchro_revoke_user_scope('cyd', 'user:cyd'), synchro.synchro_register_shared_scope('all')")

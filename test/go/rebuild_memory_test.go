@@ -30,6 +30,7 @@ CREATE TABLE ep.request AS SELECT jsonb_build_object('client_id', 'u-1', 'client
 // A scope of a million rows is staged in one pass, which reads each row once, by a backend that stays far below what it stages: what it
 // may use to sort and to join (work_mem of _stage_scope, once each), its part of shared memory, and nothing for each row.
 func TestMillionRowsAreStagedInBoundedMemory(t *testing.T) {
+	t.Parallel()
 	const limit = 192 << 20
 	c := pgtest.StartWithExtension(t, pgtest.Config{NoWorker: true, Settings: []string{"shared_buffers = 16MB", "max_wal_size = 4GB", "autovacuum = off", "hash_mem_multiplier = 1"}})
 	repo, err := pgtest.RepoDir()

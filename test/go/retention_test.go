@@ -49,6 +49,7 @@ SELECT synchro.synchro_register_table('app.memo', 'app.memo_scopes', p_push_poli
 // Rules are replaced again and again, some for the worse, and manifests follow each other. What is stored of them stays the same, and clients that come with
 // cursors and manifests of before all that are told exactly what they have to do.
 func TestPriorGenerationsGo(t *testing.T) {
+	t.Parallel()
 	a := startApp(t, pgtest.Config{})
 	a.insertNotes("ada", 1, 10)
 	a.insertNotes("bob", 101, 5)

@@ -45,6 +45,11 @@ BEGIN;
 SELECT synchro.synchro_compact();
 ROLLBACK;
 SELECT state, count(*) FROM synchro.scope_entry JOIN synchro.scope USING (scope_no) WHERE scope_id = 'user:kim' GROUP BY state;
+-- Nor does it wait for a registration, be it the caller's own.
+BEGIN;
+SELECT synchro.synchro_register_table('keep.item', 'keep.item_scopes', p_push_policy => 'read_only', p_max_scope_fanout => 3);
+SELECT synchro.synchro_compact() ->> 'deleted_entries' AS entries;
+ROLLBACK;
 -- Two at once in one statement, and the record of what was done.
 SELECT synchro.synchro_compact('1 day'), synchro.synchro_compact('90 min', 10000);
 SELECT expired_clients, deleted_entries, failure FROM synchro.compaction WHERE request IS NOT NULL ORDER BY compaction_no;
