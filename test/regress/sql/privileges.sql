@@ -52,14 +52,11 @@ SELECT object, privilege FROM privileges_held WHERE role IN ('public', 'privileg
 SELECT object, string_agg(role || ' ' || privilege, ', ' ORDER BY role COLLATE "C") FROM privileges_held WHERE object LIKE 'schema %' GROUP BY object ORDER BY object COLLATE "C";
 -- Tables and sequences are the owner's and the worker's; an operator writes membership functions over projection views.
 SELECT role, object, privilege FROM privileges_held WHERE object ~ '^(table|column of|sequence) ' AND role <> 'synchro_worker' ORDER BY 1, 2, 3;
--- The worker writes capture state only, and never the registry, clients, ledgers or keys.
+-- The worker writes capture state only, and never the registry, clients, ledgers or keys; what it reads and calls.
 SELECT regexp_replace(object, 'r_\d+', 'r_N') AS object, string_agg(DISTINCT privilege, ' ' ORDER BY privilege) FROM privileges_held
- WHERE object ~ '^(table|column of|sequence) ' AND role = 'synchro_worker' GROUP BY 1 HAVING count(DISTINCT privilege) > 1 ORDER BY 1;
-SELECT object FROM privileges_held WHERE role = 'synchro_worker' AND object ~ 'secret_key|push_batch|push_mutation|synchro\.client$|rebuild_chunk';
+ WHERE object ~ '^(table|column of|sequence) ' AND role = 'synchro_worker' GROUP BY 1 ORDER BY 1;
 -- What each group may call.
-SELECT role, object FROM privileges_held WHERE object LIKE 'function %' AND role <> 'synchro_worker' ORDER BY role COLLATE "C", object COLLATE "C";
--- The worker calls nothing of clients and operators.
-SELECT object FROM privileges_held WHERE role = 'synchro_worker' AND object LIKE 'function %' AND object ~ 'synchro_(connect|push|pull|rebuild|register|unregister|grant|revoke|retry)';
+SELECT role, object FROM privileges_held WHERE object LIKE 'function %' ORDER BY role COLLATE "C", object COLLATE "C";
 -- Nobody is a member of another group, none can log in, and the owner is nobody's.
 SELECT m.member::regrole, m.roleid::regrole FROM pg_auth_members m
  WHERE m.roleid IN (SELECT oid FROM pg_roles WHERE rolname LIKE 'synchro\_%') AND m.member::regrole::text NOT LIKE 'synchro_worker_%' ORDER BY 1, 2;
@@ -72,6 +69,36 @@ SELECT f.oid::regprocedure FROM pg_proc f JOIN pg_namespace n ON n.oid = f.prona
 -- Privileged functions have a fixed search path that nobody else can write to.
 SELECT f.oid::regprocedure, f.proconfig FROM pg_proc f
  WHERE f.pronamespace = 'synchro'::regnamespace AND f.prosecdef AND NOT coalesce(f.proconfig @> '{"search_path=pg_catalog, synchro, pg_temp"}', false);
+
+-- Whatever is not listed above, tried: by every role every table and every function.
+CREATE FUNCTION privileges_try(p_role text, p_sql text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM set_config('role', p_role, true);
+  EXECUTE p_sql;
+  RAISE EXCEPTION USING ERRCODE = 'OK000';
+EXCEPTION WHEN OTHERS THEN
+  RETURN SQLSTATE;
+END
+$$;
+WITH role AS (SELECT r.role FROM privileges_role r WHERE r.oid <> 0),
+tried(role, object, privilege, sql) AS (
+  SELECT r.role, 'table ' || c.oid::regclass::text, p.privilege,
+         format(CASE p.privilege WHEN 'SELECT' THEN 'SELECT FROM %s' WHEN 'INSERT' THEN 'INSERT INTO %s DEFAULT VALUES' WHEN 'DELETE' THEN 'DELETE FROM %s'
+                                 WHEN 'UPDATE' THEN 'UPDATE %s SET %I = DEFAULT' WHEN 'TRUNCATE' THEN 'TRUNCATE %s' END,
+                c.oid::regclass, (SELECT a.attname FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum LIMIT 1))
+    FROM role r, pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace, unnest('{SELECT,INSERT,UPDATE,DELETE,TRUNCATE}'::text[]) p(privilege)
+   WHERE n.nspname LIKE 'synchro%' AND c.relkind IN ('r', 'p', 'm', 'f', 'v') AND NOT (c.relkind = 'v' AND p.privilege <> 'SELECT')
+  UNION ALL
+  SELECT r.role, 'function ' || f.oid::regprocedure::text, 'EXECUTE',
+         -- not with constants: a strict function of NULL is not called at all
+         format('SELECT %s(%s) FROM (SELECT %s OFFSET 0) a', f.oid::regproc, (SELECT string_agg(format('a%s', a.n), ', ' ORDER BY a.n) FROM unnest(f.proargtypes) WITH ORDINALITY a(type, n)),
+                (SELECT string_agg(format('NULL::%s AS a%s', CASE WHEN a.type = 'anyelement'::regtype THEN 'text' ELSE a.type::regtype::text END, a.n), ', ' ORDER BY a.n)
+                   FROM unnest(f.proargtypes) WITH ORDINALITY a(type, n)))
+    FROM role r, pg_proc f JOIN pg_namespace n ON n.oid = f.pronamespace WHERE n.nspname LIKE 'synchro%'
+)
+SELECT count(*) > 2000 AS many, count(*) FILTER (WHERE x.result <> '42501') AS allowed, min(format('%s %s %s %s', x.role, x.object, x.privilege, x.result)) FILTER (WHERE x.result <> '42501') AS first
+  FROM (SELECT t.*, privileges_try(t.role, t.sql) AS result FROM tried t
+         WHERE NOT EXISTS (SELECT FROM privileges_held h WHERE (h.role, h.object, h.privilege) = (t.role, t.object, t.privilege))) x;
 
 -- An ordinary login, tried.
 SET SESSION AUTHORIZATION privileges_login;
