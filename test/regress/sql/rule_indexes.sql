@@ -5,6 +5,7 @@ CREATE SCHEMA pix;
 CREATE TYPE pix.color AS ENUM ('red', 'blue');
 CREATE TABLE pix.box (id bigint PRIMARY KEY, shelf int, color pix.color, note text, owner varchar(20));
 CREATE TABLE pix.toy (id bigint PRIMARY KEY, box bigint, color pix.color, tag text, label text);
+CREATE INDEX ON pix.toy (tag);   -- bounds nothing: it may go
 GRANT USAGE ON SCHEMA pix TO synchro_owner, synchro_worker;
 GRANT SELECT ON pix.box, pix.toy TO synchro_owner, synchro_worker;
 SELECT synchro.synchro_prepare_projection_view('pix.box', 'pix_box', '{id,shelf,color,note,owner}');
@@ -49,3 +50,27 @@ SELECT synchro.synchro_register_table('pix.toy', 'pix.toy_scopes', p_push_policy
 SELECT synchro.synchro_register_membership_dependency('pix.box', 'pix.toy', 'pix.toys', '{id}');
 COMMIT;
 SELECT * FROM pix.indexes;
+-- A column whose bound goes, with the table that is read anew, loses the index that relied on it. A range is found by hash.
+CREATE TABLE pix.crate (id bigint PRIMARY KEY, tag varchar(20), span int4range);
+GRANT SELECT ON pix.crate TO synchro_owner, synchro_worker;
+SELECT synchro.synchro_prepare_projection_view('pix.crate', 'pix_crate', '{id,tag,span}');
+CREATE FUNCTION pix.crate_scopes(p_row_key bigint) RETURNS SETOF text LANGUAGE sql STABLE SET search_path = pg_catalog, synchro
+BEGIN ATOMIC
+  SELECT 'crate:' || o.tag FROM synchro_projection.pix_crate c JOIN synchro_projection.pix_crate o ON o.tag = c.tag AND o.span = c.span WHERE c.id = p_row_key;
+END;
+REVOKE EXECUTE ON FUNCTION pix.crate_scopes(bigint) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION pix.crate_scopes(bigint) TO synchro_worker;
+SELECT pix.impact('crates', format($$SELECT %L, 'int64', c.id::text FROM synchro_projection.pix_crate c
+  WHERE c.tag IN (p_old_row->>'tag', p_new_row->>'tag')$$, synchro.synchro_table_id('pix.crate')));
+CREATE FUNCTION pix.register_crate() RETURNS void LANGUAGE sql AS $$
+  SELECT synchro.synchro_register_table('pix.crate', 'pix.crate_scopes', p_push_policy => 'read_only', p_text_columns => '{span}');
+  SELECT synchro.synchro_register_membership_dependency('pix.crate', 'pix.crate', 'pix.crates', '{tag,span}');
+$$;
+SELECT pix.register_crate();
+SELECT index FROM pix.indexes WHERE physical_relation = 'crate';
+BEGIN;
+SELECT synchro.synchro_unregister_table('pix.crate');
+ALTER TABLE pix.crate ALTER tag TYPE varchar(2000);
+SELECT pix.register_crate();
+COMMIT;
+SELECT index FROM pix.indexes WHERE physical_relation = 'crate';
