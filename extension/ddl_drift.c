@@ -52,7 +52,8 @@ static const struct
 #define OURS "Registration keeps the publication in step. A superuser who knows better can set synchro.ddl_guard to off."
 	{"relations", "dropped", "registered table %s cannot be dropped", "Call synchro_unregister_table() before it, in the same transaction."},
 	{"relations", "renamed", "registered table %s cannot be renamed or moved", RECONFIGURE},
-	{"relations", "unlogged", "registered table %s cannot become unlogged", "Unregister the table first."},
+	{"relations", "unlogged", "registered table %s cannot become unlogged, nor have unlogged partitions", "Unregister the table first."},
+	{"relations", "access_method", "registered table %s and its partitions must be heap tables", "Make it a heap table: USING heap."},
 	{"relations", "replica_identity", "the replica identity of registered table %s cannot be changed", "Capture needs REPLICA IDENTITY DEFAULT."},
 	{"key", NULL, "the primary key of registered table %s cannot be changed", "Move its rows to a new table, and register that."},
 	{"columns", NULL, "captured columns of registered table %s cannot be renamed, retyped or dropped",

@@ -83,6 +83,19 @@ require_empty(Oid root, Oid relid, const char *message)
 		ddl_content_changes(root, message, "Move its rows with DELETE and INSERT, or unregister the table first.");
 }
 
+/* Values that hold all attributes of the type, in captured columns, would read otherwise; of a table, values of its row type. */
+static void
+check_attributes(AlterTableStmt *statement)
+{
+	Oid			relid = owned_relation(statement->relation, NoLock);
+	ListCell   *cell;
+
+	if (OidIsValid(relid) && OidIsValid(get_rel_type_id(relid)))
+		foreach(cell, ddl_tables_of_type(get_rel_type_id(relid)))
+			ddl_content_changes(lfirst_oid(cell), "attributes of a type in captured columns of a registered table cannot be added or dropped",
+								"Unregister the tables with the type before, and register them again after it, in one transaction.");
+}
+
 /* The table's captured column would be computed anew, or written in another form. Inheritors change with their parent. */
 static void
 check_rewrite(AlterTableStmt *statement, const char *column)
@@ -141,6 +154,10 @@ check_alter(AlterTableStmt *statement)
 			case AT_SetExpression:
 #endif
 				check_rewrite(statement, command->name);
+				break;
+			case AT_AddColumn:
+			case AT_DropColumn:
+				check_attributes(statement);
 				break;
 			default:
 				break;
@@ -258,6 +275,8 @@ may_harm(Node *statement)
 			return ((RenameStmt *) statement)->relation == NULL || fenced_inheritor(((RenameStmt *) statement)->relation);
 		case T_AlterObjectSchemaStmt:
 			return fenced(((AlterObjectSchemaStmt *) statement)->relation);
+		case T_CreateStmt:
+			return ((CreateStmt *) statement)->partbound && fenced(linitial_node(RangeVar, ((CreateStmt *) statement)->inhRelations));
 		case T_CreateTrigStmt:
 			return ((CreateTrigStmt *) statement)->replace && fenced(((CreateTrigStmt *) statement)->relation);
 		case T_AlterPublicationStmt:
@@ -276,7 +295,8 @@ guard_ddl(PlannedStmt *planned, const char *query, bool read_only_tree, ProcessU
 	RangeVar   *partition = NULL;
 	Snapshot	before = NULL;
 
-	if (IsA(statement, AlterTableStmt) && ((AlterTableStmt *) statement)->objtype == OBJECT_TABLE)
+	if (IsA(statement, AlterTableStmt) && (((AlterTableStmt *) statement)->objtype == OBJECT_TABLE ||
+											((AlterTableStmt *) statement)->objtype == OBJECT_TYPE))
 		partition = check_alter((AlterTableStmt *) statement);
 	else if (IsA(statement, AlterEnumStmt))
 		check_enum((AlterEnumStmt *) statement);

@@ -9,7 +9,7 @@ SET search_path = pg_catalog, synchro, pg_temp AS $fn$
 -- Not named here, because nothing can be lost by it: tables in the publication that are not registered.
 BEGIN
   RETURN QUERY
-  WITH r AS MATERIALIZED (
+  WITH RECURSIVE r AS MATERIALIZED (
     SELECT g.rel_no, g.key_attnum, l.relation_oid AS oid, l.physical_schema, l.physical_relation, g.membership_function,
            ARRAY(SELECT DISTINCT c FROM synchro.registration s CROSS JOIN LATERAL unnest(synchro._needed_columns(s, l.view_columns)) c
                   WHERE s.rel_no = g.rel_no AND s.generation BETWEEN CASE WHEN n.schema_version IS NULL THEN n.generation ELSE synchro._capturing_generation() END AND n.generation
@@ -17,12 +17,12 @@ BEGIN
       FROM synchro.registry_generation n JOIN synchro.registration g ON g.generation = n.generation JOIN synchro.relation l ON l.rel_no = g.rel_no
      WHERE n.generation = synchro._newest_generation()
   ), here AS MATERIALIZED (
-    SELECT r.*, c.relname, c.relnamespace, c.relkind, c.relpersistence FROM r JOIN pg_class c ON c.oid = r.oid
-  ), part AS MATERIALIZED (   -- the relation itself, and its partitions
+    SELECT r.*, c.relname, c.relnamespace, c.relkind FROM r JOIN pg_class c ON c.oid = r.oid
+  ), part AS (   -- the relation itself, and its partitions; pg_partition_tree() would not see what this snapshot sees
     SELECT h.rel_no, h.oid AS root, h.oid AS oid, h.relkind FROM here h
     UNION ALL
-    SELECT h.rel_no, h.oid, c.oid, c.relkind FROM here h CROSS JOIN LATERAL pg_partition_tree(h.oid) t JOIN pg_class c ON c.oid = t.relid
-     WHERE h.relkind = 'p' AND c.oid <> h.oid
+    SELECT p.rel_no, p.root, c.oid, c.relkind FROM part p JOIN pg_inherits i ON i.inhparent = p.oid JOIN pg_class c ON c.oid = i.inhrelid
+     WHERE p.relkind = 'p' AND NOT i.inhdetachpending
   ), pub AS (
     SELECT b.oid FROM pg_publication b
      WHERE b.pubname = current_setting('synchro.publication_name')
@@ -39,7 +39,10 @@ BEGIN
   SELECT 'relations', h.rel_no, 'renamed', true, false FROM here h JOIN pg_namespace n ON n.oid = h.relnamespace
    WHERE h.relname <> h.physical_relation OR n.nspname <> h.physical_schema
   UNION ALL
-  SELECT 'relations', h.rel_no, 'unlogged', true, false FROM here h WHERE h.relpersistence <> 'p'
+  SELECT DISTINCT 'relations', p.rel_no, 'unlogged', true, false FROM part p JOIN pg_class c ON c.oid = p.oid WHERE c.relpersistence <> 'p'
+  UNION ALL
+  SELECT DISTINCT 'relations', p.rel_no, 'access_method', true, false FROM part p JOIN pg_class c ON c.oid = p.oid
+   WHERE c.relkind = 'r' AND c.relam <> (SELECT a.oid FROM pg_am a WHERE a.amname = 'heap')
   UNION ALL
   SELECT DISTINCT 'relations', p.rel_no, 'replica_identity', true, false FROM part p JOIN pg_class c ON c.oid = p.oid WHERE c.relreplident <> 'd'
   UNION ALL

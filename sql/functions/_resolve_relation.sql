@@ -11,7 +11,10 @@ BEGIN
     PERFORM synchro._refuse('ambiguous_physical_relation', 'the relation name is not schema-qualified',
                             'write schema.relation, quoting identifiers as in SQL');
   END IF;
-  SELECT c.oid, c.relkind, c.relpersistence, c.relispartition, c.relowner, n.nspname,
+  SELECT c.oid, c.relkind, c.relispartition,
+         EXISTS (SELECT FROM pg_class r WHERE r.relpersistence <> 'p'
+                    AND (r.oid = c.oid OR r.oid IN (SELECT t.relid FROM pg_partition_tree(c.oid) t))) AS unlogged,
+         c.relowner, n.nspname,
          EXISTS (SELECT FROM pg_class r WHERE r.relam <> (SELECT a.oid FROM pg_am a WHERE a.amname = 'heap') AND r.relkind = 'r'
                     AND (r.oid = c.oid OR r.oid IN (SELECT t.relid FROM pg_partition_tree(c.oid) t))) AS not_heap,
          EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = c.oid AND c.relkind = 'r') AS has_children
@@ -27,9 +30,9 @@ BEGIN
   ELSIF v_rel.relkind NOT IN ('r', 'p') THEN
     PERFORM synchro._refuse('unsupported_relation', 'only ordinary and partitioned tables can be registered',
                             'register the tables that hold the rows');
-  ELSIF v_rel.relpersistence <> 'p' THEN
+  ELSIF v_rel.unlogged THEN
     PERFORM synchro._refuse('unsupported_relation', 'temporary and unlogged tables leave nothing in the WAL',
-                            'ALTER TABLE ... SET LOGGED makes an unlogged table an ordinary one');
+                            'ALTER TABLE ... SET LOGGED makes an unlogged table or partition an ordinary one');
   ELSIF v_rel.relispartition THEN
     PERFORM synchro._refuse('unsupported_relation', 'a partition is registered through its root',
                             'register the partitioned table');

@@ -3,7 +3,12 @@
 SET client_min_messages = warning;
 CREATE SCHEMA guard;
 CREATE TYPE guard.mood AS ENUM ('good', 'bad');
+CREATE TYPE guard.place AS (x int, y int);
+CREATE TABLE guard.row (a int);
 CREATE TABLE guard.t (id int PRIMARY KEY, owner text NOT NULL, n int NOT NULL DEFAULT 0, mood guard.mood, twice int GENERATED ALWAYS AS (n * 2) STORED, kept int);
+CREATE TABLE guard.parts (id int PRIMARY KEY, place guard.place, rows guard.row[]) PARTITION BY HASH (id);
+CREATE ACCESS METHOD guard_heap TYPE TABLE HANDLER heap_tableam_handler;
+GRANT SELECT ON guard.parts TO synchro_owner, synchro_worker;
 CREATE TABLE guard.free (id int PRIMARY KEY, owner text);
 GRANT USAGE ON SCHEMA guard TO synchro_owner, synchro_worker;
 GRANT SELECT ON guard.t TO synchro_owner, synchro_worker;
@@ -18,6 +23,10 @@ REVOKE EXECUTE ON FUNCTION guard.users_scopes(text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION guard.users_scopes(text) TO synchro_owner;
 SELECT synchro.synchro_register_table('guard.t', 'guard.t_scopes', p_push_policy => 'read_only', p_exclude_columns => '{kept}');
 SELECT synchro.synchro_register_assignment_function('guard.users_scopes');
+CREATE UNLOGGED TABLE guard.part_0 PARTITION OF guard.parts FOR VALUES WITH (MODULUS 3, REMAINDER 0);
+SELECT synchro.synchro_register_capture_dependency('guard.parts', '{id}', '{place,rows}');
+ALTER TABLE guard.part_0 SET LOGGED;
+SELECT synchro.synchro_register_capture_dependency('guard.parts', '{id}', '{place,rows}');
 INSERT INTO guard.t VALUES (1, 'ada');
 SELECT synchro._drift();
 -- the table
@@ -42,6 +51,16 @@ ALTER TABLE guard.t ALTER owner TYPE text USING owner || 'x';
 ALTER TABLE guard.t ALTER twice DROP EXPRESSION;
 DROP TYPE guard.mood CASCADE;
 ALTER TYPE guard.mood RENAME VALUE 'good' TO 'better';
+ALTER TYPE guard.place ADD ATTRIBUTE z int;
+ALTER TYPE guard.place DROP ATTRIBUTE y;
+ALTER TABLE guard.row ADD b int;
+ALTER TABLE guard.row DROP a;
+-- its partitions
+CREATE UNLOGGED TABLE guard.part_1 PARTITION OF guard.parts FOR VALUES WITH (MODULUS 3, REMAINDER 1);
+CREATE TABLE guard.part_1 PARTITION OF guard.parts FOR VALUES WITH (MODULUS 3, REMAINDER 1) USING guard_heap;
+CREATE TABLE guard.part_1 (id int PRIMARY KEY, place guard.place, rows guard.row[]) USING guard_heap;
+ALTER TABLE guard.parts ATTACH PARTITION guard.part_1 FOR VALUES WITH (MODULUS 3, REMAINDER 1);
+ALTER TABLE guard.part_0 SET UNLOGGED;
 -- key and replica identity
 ALTER TABLE guard.t DROP CONSTRAINT t_pkey;
 ALTER TABLE guard.t REPLICA IDENTITY FULL;
@@ -73,6 +92,7 @@ DO $$ BEGIN ALTER TABLE guard.t ADD extra int; ALTER TABLE guard.t RENAME n TO m
 SELECT synchro._drift();
 SELECT count(*) FROM guard.t;
 -- what does no harm passes
+CREATE TABLE guard.part_2 PARTITION OF guard.parts FOR VALUES WITH (MODULUS 3, REMAINDER 2);
 ALTER TABLE guard.t ADD extra int DEFAULT 7;
 ALTER TABLE guard.t RENAME extra TO more;
 ALTER TABLE guard.t ALTER more TYPE text;
@@ -116,4 +136,6 @@ SELECT synchro._drift();
 SELECT synchro.synchro_unregister_assignment_function();
 SET synchro.ddl_guard = off;
 SELECT synchro.synchro_unregister_table('guard.t');
+SELECT synchro.synchro_unregister_capture_dependency('guard.parts');
 DROP SCHEMA guard CASCADE;
+DROP ACCESS METHOD guard_heap;
