@@ -3,7 +3,7 @@ RETURNS void LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, synchro, pg_temp AS $fn$
 -- Makes the view synchro_projection.<p_view_name> over the relation's captured columns, for membership functions to read.
 -- p_projected_columns: names of the relation's columns, at least one; the view keeps their names and types.
--- The relation's owner gets SELECT on the view. Repeating the same call changes nothing.
+-- The relation's owner gets SELECT on the view. Repeating the same call changes nothing, or lets another owner read it.
 -- Errors: refusals of the relation; 22023 for columns or a view name that do not fit; 55000 another view or shape exists.
 DECLARE
   v_oid    oid := synchro._resolve_relation(p_relation_name);
@@ -28,6 +28,10 @@ BEGIN
   IF FOUND THEN
     IF v_old.relation_oid = v_oid AND v_old.view_name = p_view_name
        AND v_old.view_columns::text[] = p_projected_columns THEN
+      IF NOT has_table_privilege(v_owner, format('synchro_projection.%I', p_view_name), 'SELECT') THEN   -- the relation has another owner
+        EXECUTE format('GRANT SELECT ON synchro_projection.%I TO %I', p_view_name, v_owner);
+        EXECUTE format('GRANT EXECUTE ON FUNCTION synchro._may_read(oid) TO %I', v_owner);
+      END IF;
       RETURN;
     END IF;
     IF v_old.relation_oid <> v_oid THEN

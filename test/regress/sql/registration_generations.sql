@@ -15,6 +15,16 @@ GRANT SELECT ON gens.note, gens.other TO synchro_owner, synchro_worker;
 GRANT SELECT, INSERT, UPDATE, DELETE ON gens.note TO synchro_writer;
 SELECT synchro.synchro_prepare_projection_view('gens.note', 'gens_note', '{id,owner}');
 SELECT synchro.synchro_prepare_projection_view('gens.note', 'gens_note', '{id,owner}') AS repeated;
+-- Another owner may read it once the call is repeated; a call that does not fit grants nothing.
+CREATE ROLE gens_owner;
+ALTER TABLE gens.note OWNER TO gens_owner;
+SELECT synchro.synchro_prepare_projection_view('gens.note', 'gens_note', '{id}') AS does_not_fit;
+SELECT has_table_privilege('gens_owner', 'synchro_projection.gens_note', 'SELECT') AS before;
+SELECT synchro.synchro_prepare_projection_view('gens.note', 'gens_note', '{id,owner}') AS repeated;
+SELECT has_table_privilege('gens_owner', 'synchro_projection.gens_note', 'SELECT') AS afterwards, has_function_privilege('gens_owner', 'synchro._may_read(oid)', 'EXECUTE') AS reads;
+ALTER TABLE gens.note OWNER TO CURRENT_USER;
+DROP OWNED BY gens_owner;
+DROP ROLE gens_owner;
 SELECT synchro.synchro_prepare_projection_view('gens.note', 'gens_note', '{id}') AS other_columns;
 SELECT synchro.synchro_prepare_projection_view('gens.note', 'gens_note2', '{id,owner}') AS other_name;
 SELECT synchro.synchro_prepare_projection_view('gens.other', 'gens_note', '{id,owner}') AS other_relation;
