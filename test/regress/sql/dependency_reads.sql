@@ -128,8 +128,24 @@ SELECT rd.try('SELECT ''all''', false, q), q FROM unnest(ARRAY[
   'SELECT {ref}, t.id::text FROM synchro_projection.rd_task t',
   'SELECT {ref}, t.id::text FROM synchro_projection.rd_task t WHERE t.team = (p_new_row->>''team'')::int',
   'SELECT {ref}, t.id::text FROM synchro_projection.rd_task t WHERE t.team = (p_old_row->>''team'')::int']) WITH ORDINALITY u(q, n) ORDER BY n;
--- Of the images: declared columns (team, person) and the key, by names that are constants, wherever an image passes through.
+-- Of the images: declared columns (team, person) and the key, by names that are constants. A misspelt member never holds anything.
 SELECT rd.try('SELECT ''all''', false, 'SELECT {ref}, t.id::text FROM synchro_projection.rd_task t' || q), q FROM unnest(ARRAY[
+  ' WHERE t.id IN ((p_old_row->>''id'')::int, (p_new_row->>''team'')::int)',
+  ' WHERE t.owner IN (p_old_row->>''persno'', p_new_row->>''person'')',
+  ' WHERE t.owner IN (p_old_row->>''note'', p_new_row->>''person'')',
+  ' WHERE t.owner IN (p_old_row->>t.owner, p_new_row->>''person'')']) WITH ORDINALITY u(q, n) ORDER BY n;
+-- Members are found wherever an image passes through; ? is a use that cannot be told.
+CREATE FUNCTION rd.members(p_query text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM rd.impact('tested', 'SELECT {ref}, t.id::text FROM synchro_projection.rd_task t' || p_query);
+  RAISE EXCEPTION USING ERRCODE = 'OK000', MESSAGE = (
+    SELECT coalesce(string_agg(DISTINCT coalesce(m.name, '?') COLLATE "C", ' '), 'none') FROM pg_proc f, synchro._image_members(f.oid) m(name)
+      WHERE f.proname = 'tested' AND f.pronamespace = 'rd'::regnamespace);
+EXCEPTION WHEN SQLSTATE 'OK000' THEN
+  RETURN SQLERRM;
+END
+$$;
+SELECT rd.members(q), q FROM unnest(ARRAY[
   ' WHERE t.id IN ((p_old_row->>''id'')::int, (p_new_row->>''id'')::int)',
   ' WHERE t.owner = coalesce(p_new_row, p_old_row)->>''person''',
   ' WHERE t.owner IN (p_old_row#>>''{person}'', jsonb_extract_path_text(p_new_row, ''person''))',
@@ -141,9 +157,7 @@ SELECT rd.try('SELECT ''all''', false, 'SELECT {ref}, t.id::text FROM synchro_pr
   ' JOIN (SELECT p_old_row AS r UNION ALL SELECT p_new_row) i ON t.owner = i.r->>''person''',
   ' WHERE EXISTS (WITH i AS (SELECT p_old_row AS r UNION ALL SELECT p_new_row) SELECT FROM i WHERE t.owner = i.r->>''person'')',
   ' WHERE t.owner = (SELECT CASE WHEN p_new_row IS NULL THEN p_old_row ELSE p_new_row END)->>''person''',
-  ' WHERE t.owner IN (jsonb_build_object(''nobody'', p_old_row->>''person'')->>''nobody'', p_new_row->>''person'')']) WITH ORDINALITY u(q, n) ORDER BY n;
--- Others never hold anything, or are not declared (note), or cannot be told.
-SELECT rd.try('SELECT ''all''', false, 'SELECT {ref}, t.id::text FROM synchro_projection.rd_task t' || q), q FROM unnest(ARRAY[
+  ' WHERE t.owner IN (jsonb_build_object(''nobody'', p_old_row->>''person'')->>''nobody'', p_new_row->>''person'')',
   ' WHERE t.owner IN (p_old_row->>''persno'', p_new_row->>''person'')',
   ' WHERE t.owner IN (p_old_row->>''person'', p_new_row->>''Person'')',
   ' WHERE t.owner IN (p_old_row->>''note'', p_new_row->>''person'')',
