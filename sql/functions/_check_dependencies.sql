@@ -17,7 +17,7 @@ BEGIN
       LEFT JOIN LATERAL (
         SELECT coalesce(a.attname, 'a dropped one') AS column_name FROM unnest(d.source_attnums) n
           LEFT JOIN synchro.captured_column k ON k.rel_no = d.source_rel_no AND k.attnum = n
-           AND k.column_name = ANY (s.sync_columns || coalesce(s.captured_columns, '{}') || coalesce(ls.view_columns, '{}'))
+           AND k.column_name = ANY (synchro._needed_columns(s, ls.view_columns))
           LEFT JOIN pg_attribute a ON a.attrelid = ls.relation_oid AND a.attnum = n AND NOT a.attisdropped
          WHERE k.attnum IS NULL ORDER BY n LIMIT 1) c ON true
      WHERE d.generation = p_generation ORDER BY d.target_rel_no, d.source_rel_no
