@@ -2,9 +2,9 @@
  * canonical_scope.c
  *		Scope digest over the live entries of a scope, streamed.
  *
- * Usually all digests of entries were made under the manifest asked for; then canonical_entries.c reads them. Else there are two passes
- * under one snapshot: one counts, because the count comes first in the hash, one hashes. Memory does not grow with the scope: the
- * executor hands each row to a receiver that only appends to a buffer.
+ * Usually all digests of entries were made under the manifest asked for; then canonical_entries.c reads them, and what fits is hashed
+ * from memory. Else there are two passes under one snapshot: one counts, because the count comes first in the hash, one hashes. Memory
+ * does not grow with the scope: the executor hands each row to a receiver that only appends to buffers of a limited size.
  */
 #include "postgres.h"
 
@@ -28,17 +28,18 @@
 /* One relation's part of a scope. */
 typedef struct Part
 {
+	int			number;			/* in the manifest */
 	int			rel_no;
 	const SynRelation *rel;
-	int64		entries;
 	int64		stale;			/* digests made under another manifest */
 } Part;
 
-/* Hashes what the entry query returns. */
+/* Hashes and gathers what the entry query returns. */
 typedef struct EntryReceiver
 {
 	DestReceiver pub;			/* must be first */
 	SynScopeHash *hash;
+	SynScopeRows *rows;
 	const Part *part;
 	int64		schema_version;
 	SynRowReader *reader;
@@ -48,13 +49,8 @@ typedef struct EntryReceiver
 } EntryReceiver;
 
 static const char count_query[] =
-"SELECT c.rel_no, c.entries, c.stale FROM ("
-"  SELECT e.rel_no, pg_catalog.count(*) AS entries,"
-"         pg_catalog.count(*) FILTER (WHERE e.digest_schema OPERATOR(pg_catalog.<>) $2) AS stale"
-"  FROM synchro.scope_entry e WHERE e.scope_no OPERATOR(pg_catalog.=) $1 AND e.state OPERATOR(pg_catalog.=) 'l'"
-"  GROUP BY e.rel_no) c"
-" WHERE EXISTS (SELECT FROM synchro.manifest_field f"
-"  WHERE f.schema_version OPERATOR(pg_catalog.=) $2 AND f.rel_no OPERATOR(pg_catalog.=) c.rel_no)";
+"SELECT e.rel_no, pg_catalog.count(*), pg_catalog.count(*) FILTER (WHERE e.digest_schema OPERATOR(pg_catalog.<>) $2)"
+" FROM synchro.scope_entry e WHERE e.scope_no OPERATOR(pg_catalog.=) $1 AND e.state OPERATOR(pg_catalog.=) 'l' GROUP BY e.rel_no";
 
 static const char entry_query[] =
 "SELECT e.key, e.row_digest FROM synchro.scope_entry e"
@@ -107,12 +103,39 @@ syn_scope_hash_begin(SynScopeHash *hash, const uint8 *schema_hash, const char *s
 }
 
 void
-syn_scope_hash_entries(SynScopeHash *hash, const char *data, int len, uint64 count)
+syn_scope_hash_row(SynScopeHash *hash, const SynRelation *rel, const char *key, int keylen, const void *digest)
 {
-	flush(hash);
-	if (pg_cryptohash_update(hash->ctx, (const uint8 *) data, len) < 0)
-		elog(ERROR, "could not compute SHA-256: %s", pg_cryptohash_error(hash->ctx));
-	hash->added += count;
+	StringInfo	buf = syn_scope_hash_entry(hash);
+	SynType		type = rel->fields[rel->key].type;
+	SynValue	value;
+	int			payload;
+	uint64		len;
+	char	   *to;
+
+	if (!syn_key_from_bytes(type, key, keylen, &value))
+		syn_entry_damaged("a malformed key");
+	/* As syn_append_identity writes it; this is what a digest spends its time with. */
+	payload = type == SYN_STRING ? (int) sizeof(len) + value.len : keylen;
+	len = pg_hton64((uint64) rel->identity.len + 2 + payload);
+	enlargeStringInfo(buf, sizeof(len) + rel->identity.len + 2 + payload + SYN_HASH_LEN);
+	to = buf->data + buf->len;
+	memcpy(to, &len, sizeof(len));
+	to += sizeof(len);
+	memcpy(to, rel->identity.data, rel->identity.len);
+	to += rel->identity.len;
+	*to++ = type;
+	*to++ = 1;
+	if (type == SYN_STRING)
+	{
+		len = pg_hton64((uint64) value.len);
+		memcpy(to, &len, sizeof(len));
+		memcpy(to + sizeof(len), value.data, value.len);
+	}
+	else
+		memcpy(to, key, keylen);
+	to += payload;
+	memcpy(to, digest, SYN_HASH_LEN);
+	buf->len = to + SYN_HASH_LEN - buf->data;
 }
 
 char *
@@ -141,12 +164,11 @@ syn_entry_damaged(const char *what)
 
 /* Digest of an entry from its projection row. */
 static void
-append_fresh_digest(EntryReceiver *self, StringInfo buf, TupleTableSlot *slot)
+fresh_digest(EntryReceiver *self, TupleTableSlot *slot, uint8 *digest)
 {
 	MemoryContext caller;
 	text	   *version;
 	const SynValue *values;
-	uint8		digest[SYN_HASH_LEN];
 
 	MemoryContextReset(self->row);
 	caller = MemoryContextSwitchTo(self->row);
@@ -156,7 +178,6 @@ append_fresh_digest(EntryReceiver *self, StringInfo buf, TupleTableSlot *slot)
 						  DatumGetHeapTupleHeader(slot->tts_values[3]), self->mcxt);
 	version = DatumGetTextPP(slot->tts_values[2]);
 	syn_row_digest(self->part->rel, values, VARDATA_ANY(version), VARSIZE_ANY_EXHDR(version), &self->scratch, digest);
-	appendBinaryStringInfo(buf, (char *) digest, SYN_HASH_LEN);
 	MemoryContextSwitchTo(caller);
 }
 
@@ -164,36 +185,25 @@ static bool
 receive_entry(TupleTableSlot *slot, DestReceiver *dest)
 {
 	EntryReceiver *self = (EntryReceiver *) dest;
-	const SynRelation *rel = self->part->rel;
-	StringInfo	buf = syn_scope_hash_entry(self->hash);
-	struct varlena *stored;
-	bytea	   *digest;
-	SynValue	key;
-	int			start;
-	uint64		len;
+	struct varlena *key;
+	uint8		digest[SYN_HASH_LEN];
 
 	slot_getallattrs(slot);
-	stored = PG_DETOAST_DATUM_PACKED(slot->tts_values[0]);
-	if (!syn_key_from_bytes(rel->fields[rel->key].type, VARDATA_ANY(stored), VARSIZE_ANY_EXHDR(stored), &key))
-		syn_entry_damaged("a malformed key");
-
-	start = buf->len;
-	syn_append_u64(buf, 0);
-	syn_append_identity(buf, rel, &key);
-	len = pg_hton64((uint64) (buf->len - start) - sizeof(len));
-	memcpy(buf->data + start, &len, sizeof(len));
-
+	key = PG_DETOAST_DATUM_PACKED(slot->tts_values[0]);
 	if (!slot->tts_isnull[1])
 	{
-		digest = DatumGetByteaPP(slot->tts_values[1]);
-		if (VARSIZE_ANY_EXHDR(digest) != SYN_HASH_LEN)
+		bytea	   *stored = DatumGetByteaPP(slot->tts_values[1]);
+
+		if (VARSIZE_ANY_EXHDR(stored) != SYN_HASH_LEN)
 			syn_entry_damaged("a malformed digest");
-		appendBinaryStringInfo(buf, VARDATA_ANY(digest), SYN_HASH_LEN);
+		memcpy(digest, VARDATA_ANY(stored), SYN_HASH_LEN);
 	}
 	else if (slot->tts_tupleDescriptor->natts > 2)
-		append_fresh_digest(self, buf, slot);
+		fresh_digest(self, slot, digest);
 	else
 		syn_entry_damaged("no digest");
+	syn_scope_hash_row(self->hash, self->part->rel, VARDATA_ANY(key), VARSIZE_ANY_EXHDR(key), digest);
+	syn_rows_add(self->rows, self->part->number, VARDATA_ANY(key), VARSIZE_ANY_EXHDR(key), digest);
 	return true;
 }
 
@@ -219,7 +229,7 @@ entry_query_for(const Part *part)
 }
 
 static void
-hash_part(const Part *part, int64 scope_no, int64 schema_version, SynScopeHash *hash)
+hash_part(const Part *part, int64 scope_no, int64 schema_version, SynScopeHash *hash, SynScopeRows *rows)
 {
 	Oid			types[3] = {INT8OID, INT4OID, INT8OID};
 	Datum		values[3] = {Int64GetDatum(scope_no), Int32GetDatum(part->rel_no), Int64GetDatum(schema_version)};
@@ -227,7 +237,7 @@ hash_part(const Part *part, int64 scope_no, int64 schema_version, SynScopeHash *
 	EntryReceiver receiver = {
 		.pub = {.receiveSlot = receive_entry, .rStartup = receiver_startup, .rShutdown = receiver_shutdown,
 		.rDestroy = receiver_shutdown, .mydest = DestNone},
-		.hash = hash, .part = part, .schema_version = schema_version, .mcxt = CurrentMemoryContext
+		.hash = hash, .rows = rows, .part = part, .schema_version = schema_version, .mcxt = CurrentMemoryContext
 	};
 	SPIExecuteOptions options = {.read_only = true, .dest = &receiver.pub};
 	SPIPlanPtr	plan = SPI_prepare(entry_query_for(part), nargs, types);
@@ -249,63 +259,80 @@ hash_part(const Part *part, int64 scope_no, int64 schema_version, SynScopeHash *
 	SPI_freeplan(plan);
 }
 
-/* Identity prefixes of two relations differ within their table ids, which all have one length or are prefixed with it. */
 static int
 compare_parts(const void *a, const void *b)
 {
-	const SynRelation *x = ((const Part *) a)->rel;
-	const SynRelation *y = ((const Part *) b)->rel;
-
-	return memcmp(x->identity.data, y->identity.data, Min(x->identity.len, y->identity.len));
+	return ((const Part *) a)->number - ((const Part *) b)->number;
 }
 
 /* The relations of the manifest with live entries in the scope, in identity order. */
 static Part *
-count_parts(int64 scope_no, int64 schema_version, int *nparts, uint64 *cardinality)
+count_parts(int64 scope_no, const SynManifestParts *manifest, int *nparts, uint64 *cardinality)
 {
 	Oid			types[2] = {INT8OID, INT8OID};
-	Datum		values[2] = {Int64GetDatum(scope_no), Int64GetDatum(schema_version)};
+	Datum		values[2] = {Int64GetDatum(scope_no), Int64GetDatum(manifest->schema_version)};
 	Part	   *parts;
 	SPITupleTable *table;
 
 	if (SPI_execute_with_args(count_query, 2, types, values, NULL, true, 0) != SPI_OK_SELECT)
 		elog(ERROR, "could not run the count query");
 	table = SPI_tuptable;
-	*nparts = (int) SPI_processed;
+	*nparts = 0;
 	*cardinality = 0;
-	parts = palloc(sizeof(Part) * Max(*nparts, 1));
-	for (int i = 0; i < *nparts; i++)
+	parts = palloc(sizeof(Part) * Max(SPI_processed, 1));
+	for (uint64 i = 0; i < SPI_processed; i++)
 	{
+		Part	   *part = &parts[*nparts];
 		bool		isnull;
 
-		parts[i].rel_no = DatumGetInt32(SPI_getbinval(table->vals[i], table->tupdesc, 1, &isnull));
-		parts[i].entries = DatumGetInt64(SPI_getbinval(table->vals[i], table->tupdesc, 2, &isnull));
-		parts[i].stale = DatumGetInt64(SPI_getbinval(table->vals[i], table->tupdesc, 3, &isnull));
-		parts[i].rel = syn_relation(parts[i].rel_no, schema_version);
-		*cardinality += parts[i].entries;
+		part->rel_no = DatumGetInt32(SPI_getbinval(table->vals[i], table->tupdesc, 1, &isnull));
+		part->number = syn_manifest_part(manifest, part->rel_no);
+		if (part->number < 0)
+			continue;
+		part->rel = manifest->parts[part->number].rel;
+		part->stale = DatumGetInt64(SPI_getbinval(table->vals[i], table->tupdesc, 3, &isnull));
+		*cardinality += DatumGetInt64(SPI_getbinval(table->vals[i], table->tupdesc, 2, &isnull));
+		(*nparts)++;
 	}
 	qsort(parts, *nparts, sizeof(Part), compare_parts);
 	return parts;
 }
 
-/* The hash of a manifest; an empty scope has no relation to take it from. */
-static void
-read_schema_hash(int64 schema_version, uint8 *hash)
+/* The digest where some entries have one of another manifest. */
+static char *
+stale_digest(int64 scope_no, const SynManifestParts *manifest, const text *scope_id, SynScopeRows *rows, uint64 *cardinality)
 {
-	Oid			types[1] = {INT8OID};
-	Datum		values[1] = {Int64GetDatum(schema_version)};
-	char	   *hex;
+	MemoryContext caller = CurrentMemoryContext;
+	SynScopeHash hash;
+	Part	   *parts;
+	int			nparts;
+	char	   *digest;
 
-	if (SPI_execute_with_args("SELECT m.schema_hash FROM synchro.manifest m WHERE m.schema_version OPERATOR(pg_catalog.=) $1",
-							  1, types, values, NULL, true, 0) != SPI_OK_SELECT)
-		elog(ERROR, "could not read the manifest");
-	if (SPI_processed != 1)
-		ereport(ERROR,
-				(errcode(SYNCHRO_ERR_INVALID_PARAMETER),
-				 errmsg("schema version " INT64_FORMAT " does not exist", schema_version)));
-	hex = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
-	if (!hex || !syn_parse_hash(hex, strlen(hex), hash))
-		elog(ERROR, "malformed schema hash");
+	syn_rows_reset(rows, 0);
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "could not connect to SPI");
+	parts = count_parts(scope_no, manifest, &nparts, cardinality);
+	syn_scope_hash_begin(&hash, manifest->schema_hash, VARDATA_ANY(scope_id), VARSIZE_ANY_EXHDR(scope_id), *cardinality);
+	for (int i = 0; i < nparts; i++)
+		hash_part(&parts[i], scope_no, manifest->schema_version, &hash, rows);
+	digest = MemoryContextStrdup(caller, syn_scope_hash_end(&hash));
+	SPI_finish();
+	return digest;
+}
+
+char *
+syn_scope_digest(int64 scope_no, const SynManifestParts *manifest, const text *scope_id, SynScopeRows *rows, uint64 *cardinality)
+{
+	SynScopeHash hash;
+
+	if (!syn_scope_entries(scope_no, manifest, rows, NULL))
+		return stale_digest(scope_no, manifest, scope_id, rows, cardinality);
+	*cardinality = rows->count;
+	if (rows->complete)
+		return syn_rows_digest(rows, manifest, scope_id);
+	syn_scope_hash_begin(&hash, manifest->schema_hash, VARDATA_ANY(scope_id), VARSIZE_ANY_EXHDR(scope_id), *cardinality);
+	(void) syn_scope_entries(scope_no, manifest, rows, &hash);
+	return syn_scope_hash_end(&hash);
 }
 
 /* _scope_digest(p_scope_no bigint, p_schema_version bigint, p_scope_id text) */
@@ -313,35 +340,24 @@ PG_FUNCTION_INFO_V1(synchro_scope_digest);
 Datum
 synchro_scope_digest(PG_FUNCTION_ARGS)
 {
-	int64		scope_no = PG_GETARG_INT64(0);
-	int64		schema_version = PG_GETARG_INT64(1);
-	text	   *scope_id = PG_GETARG_TEXT_PP(2);
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	uint8		schema_hash[SYN_HASH_LEN];
+	int64		schema_version = PG_GETARG_INT64(1);
+	SynManifestParts *manifest = syn_manifest_parts(schema_version);
+	SynScopeRows rows;
 	uint64		cardinality;
-	SynScopeHash hash;
-	Part	   *parts;
-	int			nparts;
 	char	   *digest;
 	Datum		values[2];
 	bool		nulls[2] = {false, false};
 
+	if (manifest == NULL)
+		ereport(ERROR,
+				(errcode(SYNCHRO_ERR_INVALID_PARAMETER),
+				 errmsg("schema version " INT64_FORMAT " does not exist", schema_version)));
 	InitMaterializedSRF(fcinfo, 0);
-	if (SPI_connect() != SPI_OK_CONNECT)
-		elog(ERROR, "could not connect to SPI");
-	read_schema_hash(schema_version, schema_hash);
-	digest = syn_current_digest(scope_no, schema_version, schema_hash, scope_id, &cardinality);
-	if (digest == NULL)
-	{
-		parts = count_parts(scope_no, schema_version, &nparts, &cardinality);
-		syn_scope_hash_begin(&hash, schema_hash, VARDATA_ANY(scope_id), VARSIZE_ANY_EXHDR(scope_id), cardinality);
-		for (int i = 0; i < nparts; i++)
-			hash_part(&parts[i], scope_no, schema_version, &hash);
-		digest = syn_scope_hash_end(&hash);
-	}
+	syn_rows_init(&rows, SYN_ROWS_GATHERED);
+	digest = syn_scope_digest(PG_GETARG_INT64(0), manifest, PG_GETARG_TEXT_PP(2), &rows, &cardinality);
 	values[0] = CStringGetTextDatum(digest);
 	values[1] = Int64GetDatum((int64) cardinality);
 	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
-	SPI_finish();
 	return (Datum) 0;
 }

@@ -9,6 +9,7 @@
 
 #include "canonical.h"
 #include "compat.h"
+#include "scope_rows.h"
 
 typedef struct SynScopeHash
 {
@@ -22,11 +23,11 @@ typedef struct SynScopeHash
 extern void syn_scope_hash_begin(SynScopeHash *hash, const uint8 *schema_hash, const char *scope_id, int scope_len,
 								 uint64 cardinality);
 
-/* The next entry, in identity order: the caller appends blob(row_identity) and the digest to the returned buffer. */
-extern StringInfo syn_scope_hash_entry(SynScopeHash *hash);
+/* The next row, in identity order: its relation, the compact octets of its key, its digest. */
+extern void syn_scope_hash_row(SynScopeHash *hash, const SynRelation *rel, const char *key, int keylen, const void *digest);
 
-/* The same of so many entries that were gathered elsewhere. */
-extern void syn_scope_hash_entries(SynScopeHash *hash, const char *data, int len, uint64 count);
+/* The same of a row whose identity is there: the caller appends blob(row_identity) and the digest to the returned buffer. */
+extern StringInfo syn_scope_hash_entry(SynScopeHash *hash);
 
 /* The digest as 64 hexadecimal digits. */
 extern char *syn_scope_hash_end(SynScopeHash *hash);
@@ -34,7 +35,19 @@ extern char *syn_scope_hash_end(SynScopeHash *hash);
 /* Raises: a stored entry has what is said. */
 pg_noreturn extern void syn_entry_damaged(const char *what);
 
-/* The digest of a scope, and how many live rows it has; NULL when some entry's digest was made under another manifest. */
-extern char *syn_current_digest(int64 scope_no, int64 schema_version, const uint8 *schema_hash, const text *scope_id, uint64 *cardinality);
+/*
+ * The digest of a scope and how many live rows it has, computed from its entries. rows: gets them as far as they fit.
+ */
+extern char *syn_scope_digest(int64 scope_no, const SynManifestParts *manifest, const text *scope_id, SynScopeRows *rows, uint64 *cardinality);
+
+/*
+ * The live rows of a scope. hash: NULL, or gets them too. False: some entry has a digest of another manifest.
+ */
+extern bool syn_scope_entries(int64 scope_no, const SynManifestParts *manifest, SynScopeRows *rows, SynScopeHash *hash);
+
+/*
+ * What the effects above a position have changed. Returns how many rows, or -1: too many, or some entry has a digest of another manifest.
+ */
+extern int	syn_scope_changes(int64 scope_no, const SynManifestParts *manifest, XLogRecPtr after, SynRowChange **changes);
 
 #endif							/* SYNCHRO_CANONICAL_SCOPE_H */

@@ -12,120 +12,180 @@
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
-#include "utils/memutils.h"
 #include "utils/pg_lsn.h"
 #include "utils/snapmgr.h"
 
+#include "compat.h"
+#include "digest_cache.h"
+#include "lookup.h"
+#include "scope_digest.h"
 #include "scopelock.h"
 
 PG_FUNCTION_INFO_V1(synchro_cached_digest);
+PG_FUNCTION_INFO_V1(synchro_cached_digests);
 
-typedef struct Statement
+static const char store_statement[] =
+"INSERT INTO synchro.scope_digest_cache AS c (scope_no, schema_version, high_lsn, digest, cardinality)"
+" SELECT u.scope_no, $1, u.high_lsn, u.digest, u.cardinality"
+" FROM ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3), pg_catalog.unnest($4), pg_catalog.unnest($5))"
+" u (scope_no, high_lsn, digest, cardinality)"
+" ON CONFLICT (scope_no, schema_version) DO UPDATE"
+" SET high_lsn = EXCLUDED.high_lsn, digest = EXCLUDED.digest, cardinality = EXCLUDED.cardinality"
+" WHERE c.high_lsn OPERATOR(pg_catalog.<) EXCLUDED.high_lsn";
+
+/* Answers what is stored; returns how many digests are missing. */
+static int
+find_stored(int64 schema_version, SynDigest *digests, int n)
 {
-	const char *text;
-	int			nargs;
-	Oid			types[5];
-	SPIPlanPtr	plan;			/* kept for the session */
-} Statement;
+	SynLookup	row;
+	int			missing = 0;
 
-static Statement find_digest = {
-	"SELECT c.digest, c.cardinality FROM synchro.scope_digest_cache c"
-	" WHERE c.scope_no OPERATOR(pg_catalog.=) $1 AND c.schema_version OPERATOR(pg_catalog.=) $2"
-	" AND c.high_lsn OPERATOR(pg_catalog.=) $3",
-	3, {INT8OID, INT8OID, LSNOID}
-};
-
-static Statement compute_digest = {
-	"SELECT d.digest, d.cardinality FROM synchro._scope_digest($1, $2, $3) d",
-	3, {INT8OID, INT8OID, TEXTOID}
-};
-
-static Statement store_digest = {
-	"INSERT INTO synchro.scope_digest_cache AS c (scope_no, schema_version, high_lsn, digest, cardinality)"
-	" VALUES ($1, $2, $3, $4, $5) ON CONFLICT (scope_no, schema_version) DO UPDATE"
-	" SET high_lsn = EXCLUDED.high_lsn, digest = EXCLUDED.digest, cardinality = EXCLUDED.cardinality"
-	" WHERE c.high_lsn OPERATOR(pg_catalog.<) EXCLUDED.high_lsn",
-	5, {INT8OID, INT8OID, LSNOID, TEXTOID, INT8OID}
-};
-
-/* Runs a statement; the snapshot InvalidSnapshot means the transaction's own. */
-static void
-run(Statement *s, Datum *values, Snapshot snapshot, bool read_only, int expected)
-{
-	int			rc;
-
-	if (s->plan == NULL)
+	PushActiveSnapshot(GetLatestSnapshot());
+	syn_lookup_open(&row, "scope_digest_cache", "scope_digest_cache_pkey");
+	for (int i = 0; i < n; i++)
 	{
-		SPIPlanPtr	plan = SPI_prepare(s->text, s->nargs, s->types);
+		SynDigest  *d = &digests[i];
 
-		if (plan == NULL || SPI_keepplan(plan) != 0)
-			elog(ERROR, "could not prepare a statement of the digest cache");
-		s->plan = plan;
+		if (d->digest != NULL)
+			continue;
+		syn_lookup_int8(&row, d->scope_no);
+		syn_lookup_int8(&row, schema_version);
+		syn_lookup_begin(&row);
+		if (syn_lookup_next(&row) && DatumGetLSN(syn_lookup_value(&row, "high_lsn")) == d->high)
+		{
+			d->digest = TextDatumGetCString(syn_lookup_value(&row, "digest"));
+			d->cardinality = DatumGetInt64(syn_lookup_value(&row, "cardinality"));
+		}
+		else
+			missing++;
 	}
-	rc = SPI_execute_snapshot(s->plan, values, NULL, snapshot, InvalidSnapshot, read_only, true, 0);
-	if (rc != expected)
-		elog(ERROR, "a statement of the digest cache failed: %s", SPI_result_code_string(rc));
+	syn_lookup_close(&row);
+	PopActiveSnapshot();
+	return missing;
 }
 
-/* Takes the result row of a query, if there is one, into the caller's memory. */
-static bool
-fetch(MemoryContext caller, Datum *digest, int64 *cardinality)
+static Datum
+array_of(Datum *values, int n, Oid type)
 {
-	bool		isnull;
-	MemoryContext old;
+	bool		text = type == TEXTOID;
 
-	if (SPI_processed != 1)
-		return false;
-	old = MemoryContextSwitchTo(caller);
-	*digest = CStringGetTextDatum(SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1));
-	MemoryContextSwitchTo(old);
-	*cardinality = DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 2, &isnull));
-	return true;
+	return PointerGetDatum(construct_array(values, n, type, text ? -1 : sizeof(int64), text ? false : FLOAT8PASSBYVAL,
+										   text ? TYPALIGN_INT : TYPALIGN_DOUBLE));
+}
+
+/* Stores the computed ones. */
+static void
+store(int64 schema_version, SynDigest **computed, int n)
+{
+	static SPIPlanPtr plan;		/* kept for the session */
+	Datum	   *columns[4];
+	Datum		values[5];
+
+	for (int c = 0; c < 4; c++)
+		columns[c] = palloc(n * sizeof(Datum));
+	for (int i = 0; i < n; i++)
+	{
+		columns[0][i] = Int64GetDatum(computed[i]->scope_no);
+		columns[1][i] = LSNGetDatum(computed[i]->high);
+		columns[2][i] = CStringGetTextDatum(computed[i]->digest);
+		columns[3][i] = Int64GetDatum(computed[i]->cardinality);
+	}
+	values[0] = Int64GetDatum(schema_version);
+	values[1] = array_of(columns[0], n, INT8OID);
+	values[2] = array_of(columns[1], n, LSNOID);
+	values[3] = array_of(columns[2], n, TEXTOID);
+	values[4] = array_of(columns[3], n, INT8OID);
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "could not connect to SPI");
+	if (plan == NULL)
+	{
+		Oid			types[5] = {INT8OID, INT8ARRAYOID, PG_LSNARRAYOID, TEXTARRAYOID, INT8ARRAYOID};
+		SPIPlanPtr	made = SPI_prepare(store_statement, 5, types);
+
+		if (made == NULL || SPI_keepplan(made) != 0)
+			elog(ERROR, "could not prepare a statement of the digest cache");
+		plan = made;
+	}
+	if (SPI_execute_snapshot(plan, values, NULL, GetLatestSnapshot(), InvalidSnapshot, false, true, 0) != SPI_OK_INSERT)
+		elog(ERROR, "a statement of the digest cache failed");
+	SPI_finish();
+}
+
+void
+syn_cached_digests(int64 schema_version, SynDigest *digests, int n)
+{
+	SynDigest **computed;
+	SynDigester *digester;
+	int			ncomputed = 0;
+
+	if (find_stored(schema_version, digests, n) == 0)
+		return;
+	/* One session at a time computes digests of a scope; the lock goes with the transaction: then the others can see the row. */
+	for (int i = 0; i < n; i++)
+		if (digests[i].digest == NULL)
+			(void) syn_lock_scope(SYN_LOCK_DIGEST, (uint32) digests[i].scope_no, true);
+	if (find_stored(schema_version, digests, n) == 0)
+		return;
+	computed = palloc(n * sizeof(SynDigest *));
+	digester = syn_digester(schema_version);
+	for (int i = 0; i < n; i++)
+		if (digests[i].digest == NULL)
+		{
+			syn_digest(digester, &digests[i]);
+			computed[ncomputed++] = &digests[i];
+		}
+	store(schema_version, computed, ncomputed);
 }
 
 /*
  * _cached_digest(scope_no bigint, schema_version bigint, scope_id text, high_lsn pg_lsn, OUT digest text, OUT cardinality bigint):
- * the digest under the transaction's snapshot, in which the scope has that high_lsn. Callers with several scopes ask for them in
- * the order of their ids, or two of them could wait for each other.
+ * the digest under the transaction's snapshot, in which the scope has that high_lsn.
  */
 Datum
 synchro_cached_digest(PG_FUNCTION_ARGS)
 {
-	Datum		scope_no = PG_GETARG_DATUM(0);
-	Datum		schema_version = PG_GETARG_DATUM(1);
-	Datum		scope_id = PG_GETARG_DATUM(2);
-	Datum		high_lsn = PG_GETARG_DATUM(3);
-	MemoryContext caller = CurrentMemoryContext;
+	SynDigest	d = {.scope_no = PG_GETARG_INT64(0), .scope_id = PG_GETARG_TEXT_PP(2), .high = PG_GETARG_LSN(3)};
 	TupleDesc	desc;
-	Datum		digest;
-	int64		cardinality;
-	Snapshot	latest;
 	Datum		result[2];
 	bool		nulls[2] = {false, false};
 
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "_cached_digest is declared wrongly");
-	desc = BlessTupleDesc(desc);
-	if (SPI_connect() != SPI_OK_CONNECT)
-		elog(ERROR, "could not connect to SPI");
+	syn_cached_digests(PG_GETARG_INT64(1), &d, 1);
+	result[0] = CStringGetTextDatum(d.digest);
+	result[1] = Int64GetDatum(d.cardinality);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), result, nulls)));
+}
 
-	/* one session at a time computes digests of a scope; the lock goes with the transaction: then the others can see the row */
-	(void) syn_lock_scope(SYN_LOCK_DIGEST, (uint32) DatumGetInt64(scope_no), true);
-	latest = RegisterSnapshot(GetLatestSnapshot());
-	run(&find_digest, (Datum[]) {scope_no, schema_version, high_lsn}, latest, true, SPI_OK_SELECT);
-	if (!fetch(caller, &digest, &cardinality))
+/* _cached_digests(schema_version bigint, scope_nos bigint[], scope_ids text[], high_lsns pg_lsn[]) text[]: several at once. */
+Datum
+synchro_cached_digests(PG_FUNCTION_ARGS)
+{
+	Datum	   *columns[3];
+	int			counts[3];
+	Oid			types[3] = {INT8OID, TEXTOID, LSNOID};
+	SynDigest  *digests;
+	Datum	   *result;
+	int			n;
+
+	for (int c = 0; c < 3; c++)
+		deconstruct_array(PG_GETARG_ARRAYTYPE_P(c + 1), types[c], c == 1 ? -1 : sizeof(int64), c == 1 ? false : FLOAT8PASSBYVAL,
+						  c == 1 ? TYPALIGN_INT : TYPALIGN_DOUBLE, &columns[c], NULL, &counts[c]);
+	n = counts[0];
+	if (counts[1] != n || counts[2] != n)
+		elog(ERROR, "arrays of different lengths");
+	digests = palloc0(Max(n, 1) * sizeof(SynDigest));
+	for (int i = 0; i < n; i++)
 	{
-		run(&compute_digest, (Datum[]) {scope_no, schema_version, scope_id}, InvalidSnapshot, true, SPI_OK_SELECT);
-		if (!fetch(caller, &digest, &cardinality))
-			elog(ERROR, "a scope has no digest");
-		run(&store_digest, (Datum[]) {scope_no, schema_version, high_lsn, digest, Int64GetDatum(cardinality)},
-			latest, false, SPI_OK_INSERT);
+		digests[i].scope_no = DatumGetInt64(columns[0][i]);
+		digests[i].scope_id = DatumGetTextPP(columns[1][i]);
+		digests[i].high = DatumGetLSN(columns[2][i]);
 	}
-	UnregisterSnapshot(latest);
-	SPI_finish();
-
-	result[0] = digest;
-	result[1] = Int64GetDatum(cardinality);
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(desc, result, nulls)));
+	syn_cached_digests(PG_GETARG_INT64(0), digests, n);
+	result = palloc(Max(n, 1) * sizeof(Datum));
+	for (int i = 0; i < n; i++)
+		result[i] = CStringGetTextDatum(digests[i].digest);
+	PG_RETURN_DATUM(array_of(result, n, TEXTOID));
 }

@@ -31,7 +31,9 @@ int			synchro_max_row_bytes;
 int			synchro_batch_max_rows;
 int			synchro_batch_max_bytes;
 int			synchro_worker_memory_limit;
+int			synchro_digest_memory;
 bool		synchro_ddl_guard;
+bool		synchro_verify_digests;
 char	   *synchro_user_id;
 
 static const struct config_enum_entry core_host_options[] = {
@@ -49,25 +51,28 @@ typedef struct IntLimit
 	int			boot;
 	int			max;			/* largest sensible value */
 	int			unit;
+	GucContext	context;
 } IntLimit;
 
 static const IntLimit int_limits[] = {
 	{"synchro.max_worker_heartbeat_age_seconds", "Age of the worker's heartbeat above which the server is not ready.",
-	&synchro_max_worker_heartbeat_age, 30, 86400, 0},
+	&synchro_max_worker_heartbeat_age, 30, 86400, 0, PGC_SIGHUP},
 	{"synchro.max_wal_lag_seconds", "Capture delay above which the server is not ready.",
-	&synchro_max_wal_lag_seconds, 30, 86400, 0},
+	&synchro_max_wal_lag_seconds, 30, 86400, 0, PGC_SIGHUP},
 	{"synchro.stale_client_after", "Time without contact after which a client's retained state may be compacted.",
-	&synchro_stale_client_after, 30 * 86400, INT_MAX, GUC_UNIT_S},
+	&synchro_stale_client_after, 30 * 86400, INT_MAX, GUC_UNIT_S, PGC_SIGHUP},
 	{"synchro.backfill_batch_size", "Rows that one step evaluates while a changed rule is staged.",
-	&synchro_backfill_batch_size, 1000, 1000, 0},
+	&synchro_backfill_batch_size, 1000, 1000, 0, PGC_SIGHUP},
 	{"synchro.max_row_bytes", "Largest row that may be written to a registered table.",
-	&synchro_max_row_bytes, 64 * 1024 * 1024, 256 * 1024 * 1024, GUC_UNIT_BYTE},
+	&synchro_max_row_bytes, 64 * 1024 * 1024, 256 * 1024 * 1024, GUC_UNIT_BYTE, PGC_SIGHUP},
 	{"synchro.batch_max_rows", "Rows that one materializing transaction may gather.",
-	&synchro_batch_max_rows, 10000, 1000000, 0},
+	&synchro_batch_max_rows, 10000, 1000000, 0, PGC_SIGHUP},
 	{"synchro.batch_max_bytes", "Bytes of row images that one materializing transaction may gather.",
-	&synchro_batch_max_bytes, 8 * 1024 * 1024, 1024 * 1024 * 1024, GUC_UNIT_BYTE},
+	&synchro_batch_max_bytes, 8 * 1024 * 1024, 1024 * 1024 * 1024, GUC_UNIT_BYTE, PGC_SIGHUP},
 	{"synchro.worker_memory_limit", "Memory that the Go core of one database aims to stay under.",
-	&synchro_worker_memory_limit, 192, 1024 * 1024, GUC_UNIT_MB},
+	&synchro_worker_memory_limit, 192, 1024 * 1024, GUC_UNIT_MB, PGC_SIGHUP},
+	{"synchro.digest_memory", "Shared memory for the rows that digests of scopes are computed from.",
+	&synchro_digest_memory, 64, SYNCHRO_DIGEST_MEMORY_MAX, GUC_UNIT_MB, PGC_POSTMASTER},
 };
 
 static void
@@ -104,6 +109,9 @@ synchro_guc_init(void)
 							 PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("synchro.ddl_guard", "Refuse schema changes that would break a registered table.", NULL,
 							 &synchro_ddl_guard, true, PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("synchro.verify_digests", "Compare every digest made of kept rows with the stored entries.",
+							 "For tests, and for a server that is under suspicion: it costs what keeping rows saves.",
+							 &synchro_verify_digests, false, PGC_SIGHUP, 0, NULL, NULL, NULL);
 	/* The one limit that needs more than 31 bits. */
 	DefineCustomRealVariable("synchro.max_wal_lag_bytes", "WAL not yet captured above which the server is not ready.", NULL,
 							 &synchro_max_wal_lag_bytes, 64.0 * 1024 * 1024, -9e15, 9e15,
@@ -113,7 +121,7 @@ synchro_guc_init(void)
 		const IntLimit *l = &int_limits[i];
 
 		DefineCustomIntVariable(l->name, l->description, NULL, l->variable, l->boot, INT_MIN, INT_MAX,
-								PGC_SIGHUP, l->unit, NULL, NULL, NULL);
+								l->context, l->unit, NULL, NULL, NULL);
 	}
 	MarkGUCPrefixReserved("synchro");
 }

@@ -35,9 +35,13 @@ extern int	synchro_max_row_bytes;
 extern int	synchro_batch_max_rows;
 extern int	synchro_batch_max_bytes;
 extern int	synchro_worker_memory_limit;
+extern int	synchro_digest_memory;
+
+#define SYNCHRO_DIGEST_MEMORY_MAX 65536
 
 /* Guards and what policies may read. */
 extern bool synchro_ddl_guard;
+extern bool synchro_verify_digests;
 extern char *synchro_user_id;
 
 /* What is wrong with the settings; false: nothing.  The strings are palloc'd or constant. */

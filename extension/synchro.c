@@ -11,6 +11,7 @@
 #include "ddl.h"
 #include "fence.h"
 #include "guc.h"
+#include "kept.h"
 #include "push.h"
 
 PG_MODULE_MAGIC;
@@ -27,6 +28,7 @@ _PG_init(void)
 				 errhint("Add synchro to shared_preload_libraries and restart the server.")));
 	synchro_guc_init();
 	synchro_bgworker_init();
+	syn_kept_init();
 	fence_skip_init();
 	push_session_init();
 	ddl_guard_init();

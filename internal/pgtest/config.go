@@ -41,6 +41,7 @@ func (c *Cluster) writeConfig() error {
 		"unix_socket_directories = " + quote(c.dir),
 		"shared_preload_libraries = 'synchro'",
 		"synchro.database = " + quote(database),
+		"synchro.verify_digests = on",
 		"wal_level = logical",
 		"max_connections = 100",
 		"max_wal_senders = 10",

@@ -14,15 +14,14 @@ BEGIN
     LEFT JOIN synchro.scope c ON c.scope_id = a.scope_id
     LEFT JOIN synchro.scope_digest_cache k ON k.scope_no = c.scope_no AND k.schema_version = p_schema_version AND k.high_lsn = c.high_lsn;
   IF v_found.missing THEN
-    SELECT string_agg(to_json(s.scope_id) || ':' || synchro._checksum(
-             CASE WHEN s.scope_no IS NULL THEN synchro._verify_scope_digest(p_schema_hash, s.scope_id, '{}', '{}') ELSE d.digest END), ',')
-             AS members
+    SELECT string_agg(to_json(m.scope_id) || ':' || synchro._checksum(coalesce(m.digest, synchro._verify_scope_digest(p_schema_hash, m.scope_id, '{}', '{}'))),
+                      ',' ORDER BY m.scope_id COLLATE "C") AS members
       INTO v_found
-      FROM (SELECT a.scope_id, c.scope_no, c.high_lsn
-              FROM unnest(p_scopes) WITH ORDINALITY a (scope_id, n) LEFT JOIN synchro.scope c ON c.scope_id = a.scope_id
-             ORDER BY a.n OFFSET 0) s
-      -- In this order: sessions that compute several digests take turns without waiting for each other.
-      LEFT JOIN LATERAL synchro._cached_digest(s.scope_no, p_schema_version, s.scope_id, s.high_lsn) d ON true;
+      FROM (SELECT array_agg(a.scope_id ORDER BY a.n) FILTER (WHERE c.scope_no IS NOT NULL) AS ids, array_agg(c.scope_no ORDER BY a.n) FILTER (WHERE c.scope_no IS NOT NULL) AS nos,
+                   array_agg(c.high_lsn ORDER BY a.n) FILTER (WHERE c.scope_no IS NOT NULL) AS highs, array_agg(a.scope_id) FILTER (WHERE c.scope_no IS NULL) AS empty
+              FROM unnest(p_scopes) WITH ORDINALITY a (scope_id, n) LEFT JOIN synchro.scope c ON c.scope_id = a.scope_id) s
+     CROSS JOIN LATERAL (SELECT u.scope_id, u.digest FROM unnest(s.ids, synchro._cached_digests(p_schema_version, s.nos, s.ids, s.highs)) u (scope_id, digest)
+                         UNION ALL SELECT e.scope_id, NULL FROM unnest(s.empty) e (scope_id)) m;
   END IF;
   RETURN coalesce(v_found.members, '');
 END

@@ -36,7 +36,7 @@ SELECT synchro.synchro_register_table('bench.%[1]s', 'bench.%[1]s_scopes', p_pus
 func newStage(ctx context.Context) (*stage, error) {
 	cluster, err := pgtest.New(ctx, pgtest.Config{Fsync: true, Settings: []string{
 		"shared_buffers = '512MB'", "max_wal_size = '8GB'", "checkpoint_timeout = '30min'", "work_mem = '32MB'",
-		"autovacuum_naptime = '10s'",
+		"autovacuum_naptime = '10s'", "synchro.verify_digests = off",
 	}})
 	if err != nil {
 		return nil, err
