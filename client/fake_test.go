@@ -130,7 +130,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if f.bendResponse != nil && f.bendResponse(w, len(f.requests)) {
 		return
 	}
-	body, err := protocol.ReadBody(r.Body, protocol.MaxBody)
+	body, err := protocol.ReadBody(r.Body, protocol.MaxBody, r.ContentLength)
 	if err != nil {
 		f.t.Error(err)
 		return

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net"
@@ -20,6 +21,9 @@ const (
 	MaxLimit    = 1000    // rows of a page
 )
 
+// trusted is how much memory an announcement alone is worth.
+const trusted = 64 << 10
+
 // Reasons why the intake refuses a request. The answer to all is invalid_request.
 var (
 	ErrTooLarge = errors.New("body is too large")
@@ -29,10 +33,13 @@ var (
 	errUUID     = errors.New("not a lower case, hyphenated, non-nil UUID")
 )
 
-// ReadBody reads a whole request body of at most limit octets. One that did not arrive says nothing about the request: it may be sent
-// again; one whose framing is wrong would be wrong again.
-func ReadBody(r io.Reader, limit int64) ([]byte, error) {
-	body, err := io.ReadAll(io.LimitReader(r, limit+1))
+// ReadBody reads a whole request body of at most limit octets; announced is its length if that is known, or -1. One that did not arrive
+// says nothing about the request: it may be sent again; one whose framing is wrong would be wrong again.
+func ReadBody(r io.Reader, limit, announced int64) ([]byte, error) {
+	var buffer bytes.Buffer
+	buffer.Grow(int(min(max(announced, 0), trusted)) + bytes.MinRead)
+	_, err := buffer.ReadFrom(io.LimitReader(r, limit+1))
+	body := buffer.Bytes()
 	var tooLarge *http.MaxBytesError
 	var network net.Error
 	switch {

@@ -314,11 +314,11 @@ func TestScopeCursorForm(t *testing.T) {
 }
 
 func TestReadBodyStopsAtTheLimit(t *testing.T) {
-	if body, err := ReadBody(strings.NewReader("12345"), 5); err != nil || string(body) != "12345" {
+	if body, err := ReadBody(strings.NewReader("12345"), 5, 5); err != nil || string(body) != "12345" {
 		t.Errorf("at the limit: %q, %v", body, err)
 	}
 	endless := &counter{}
-	if _, err := ReadBody(endless, 1000); !errors.Is(err, ErrTooLarge) {
+	if _, err := ReadBody(endless, 1000, 1<<40); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("got %v", err)
 	}
 	if endless.n > 64<<10 {
@@ -331,7 +331,7 @@ type counter struct{ n int }
 func (c *counter) Read(p []byte) (int, error) { c.n += len(p); return len(p), nil }
 
 func TestReadBodyReportsABrokenConnection(t *testing.T) {
-	_, err := ReadBody(io.MultiReader(strings.NewReader("x"), brokenReader{}), 10)
+	_, err := ReadBody(io.MultiReader(strings.NewReader("x"), brokenReader{}), 10, -1)
 	var e *Error
 	if !errors.Is(err, io.ErrUnexpectedEOF) || !errors.As(err, &e) || !e.Code.Retryable {
 		t.Errorf("got %v", err)

@@ -30,10 +30,14 @@ type authenticator struct {
 	secret  []byte
 	subject string
 	leeway  time.Duration
+	now     func() time.Time
+	known   credentials
 }
 
 func newAuthenticator(cfg Config) *authenticator {
+	a := &authenticator{secret: cfg.Secret, subject: cfg.SubjectClaim, leeway: cfg.Leeway, now: time.Now}
 	options := []jwt.ParserOption{
+		jwt.WithTimeFunc(func() time.Time { return a.now() }),
 		jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}),
 		jwt.WithExpirationRequired(), jwt.WithIssuedAt(), jwt.WithLeeway(cfg.Leeway), jwt.WithStrictDecoding(),
 		jwt.WithJSONNumber(), // policies see claims: a large number must not become its neighbour
@@ -44,7 +48,8 @@ func newAuthenticator(cfg Config) *authenticator {
 	if cfg.Audience != "" {
 		options = append(options, jwt.WithAudience(cfg.Audience))
 	}
-	return &authenticator{parser: jwt.NewParser(options...), secret: cfg.Secret, subject: cfg.SubjectClaim, leeway: cfg.Leeway}
+	a.parser = jwt.NewParser(options...)
+	return a
 }
 
 var (
@@ -64,6 +69,19 @@ func (a *authenticator) identify(r *http.Request) (identity, error) {
 	if !ok || !strings.EqualFold(scheme, "Bearer") || token == "" {
 		return identity{}, errNoCredential
 	}
+	now := a.now()
+	if who, ok := a.known.find(token, now); ok {
+		return who, nil
+	}
+	who, err := a.verify(token)
+	if err == nil {
+		a.known.add(token, who, now)
+	}
+	return who, err
+}
+
+// verify checks a token.
+func (a *authenticator) verify(token string) (identity, error) {
 	claims := jwt.MapClaims{}
 	if _, err := a.parser.ParseWithClaims(token, claims, a.key); err != nil {
 		return identity{}, reason(err)

@@ -180,7 +180,7 @@ func intake(w http.ResponseWriter, r *http.Request, ep *endpoint) ([]byte, error
 	if !plainJSON(r.Header) {
 		return nil, errIntake
 	}
-	return protocol.ReadBody(http.MaxBytesReader(w, r.Body, ep.maxBody), ep.maxBody)
+	return protocol.ReadBody(http.MaxBytesReader(w, r.Body, ep.maxBody), ep.maxBody, r.ContentLength)
 }
 
 // plainJSON says whether a body is declared as JSON in UTF-8, and as nothing else.
