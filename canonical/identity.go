@@ -18,19 +18,29 @@ func appendIdentityPrefix(dst []byte, tableID, keyFieldID string) []byte {
 // CheckIdentity accepts exactly the octet strings that are a row identity:
 // nothing truncated, nothing trailing, a key type and a present key.
 func CheckIdentity(identity []byte) error {
+	_, err := checkIdentity(identity)
+	return err
+}
+
+// checkIdentity also tells where the key's value begins.
+func checkIdentity(identity []byte) (key int, err error) {
 	rest, ok := bytes.CutPrefix(identity, []byte(domainRowIdentity))
 	if !ok {
-		return fmt.Errorf("%w: wrong domain", ErrIdentity)
+		return 0, fmt.Errorf("%w: wrong domain", ErrIdentity)
 	}
 	tableID, rest, ok := cutBlob(rest)
 	if !ok || len(tableID) == 0 || checkIdentifier(tableID) != nil {
-		return fmt.Errorf("%w: bad table id", ErrIdentity)
+		return 0, fmt.Errorf("%w: bad table id", ErrIdentity)
 	}
 	fieldID, rest, ok := cutBlob(rest)
 	if !ok || len(fieldID) == 0 || checkIdentifier(fieldID) != nil {
-		return fmt.Errorf("%w: bad key field id", ErrIdentity)
+		return 0, fmt.Errorf("%w: bad key field id", ErrIdentity)
 	}
-	if !isKeyValue(rest) {
+	return len(identity) - len(rest), checkKeyValue(rest)
+}
+
+func checkKeyValue(value []byte) error {
+	if !isKeyValue(value) {
 		return fmt.Errorf("%w: bad key value", ErrIdentity)
 	}
 	return nil

@@ -22,6 +22,7 @@ type ScopeHash struct {
 	hash     hash.Hash
 	left     uint64
 	previous []byte
+	key      int // where the key's value begins in previous: entries of one table share what is before
 	scratch  []byte
 	started  bool
 	failed   error
@@ -59,7 +60,13 @@ func (h *ScopeHash) Add(identity []byte, digest *[HashSize]byte) error {
 }
 
 func (h *ScopeHash) check(identity []byte) error {
-	if err := CheckIdentity(identity); err != nil {
+	var err error
+	if h.started && len(identity) > h.key && bytes.Equal(identity[:h.key], h.previous[:h.key]) {
+		err = checkKeyValue(identity[h.key:])
+	} else {
+		h.key, err = checkIdentity(identity)
+	}
+	if err != nil {
 		return err
 	}
 	if h.left == 0 {
@@ -74,6 +81,15 @@ func (h *ScopeHash) check(identity []byte) error {
 		}
 	}
 	return nil
+}
+
+// Clone returns a copy that goes on for itself.
+func (h *ScopeHash) Clone() *ScopeHash {
+	state, err := h.hash.(hash.Cloner).Clone()
+	if err != nil {
+		panic("SHA-256 cannot be copied: " + err.Error())
+	}
+	return &ScopeHash{hash: state, left: h.left, previous: slices.Clone(h.previous), key: h.key, started: h.started, failed: h.failed}
 }
 
 // Sum returns the digest once every announced entry has been added.

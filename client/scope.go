@@ -25,6 +25,13 @@ type held struct {
 	version string
 }
 
+// heldRow is a row where it stands.
+type heldRow struct {
+	held
+	key    string
+	hashed bool // since its last change
+}
+
 // scope is the verified content of one scope. Identities of a table share
 // their prefix, so rows are kept under the rest.
 type scope struct {
@@ -33,14 +40,26 @@ type scope struct {
 	complete bool // a rebuild has finished and nothing has invalidated it since
 	tables   map[string]*heldTable
 	verified string // the digest that the content was last found equal to
+	marks    marks
 	stats    Stats
 }
 
 type heldTable struct {
 	prefix string
-	rows   map[string]held
-	order  []string // sorted keys of rows, nil when stale
+	rows   map[string]*heldRow
+	order  []*heldRow // by key, nil when rows have come or gone
 }
+
+// marks are states of the hash on the way to the last digest: the next one
+// goes on before the first row that has changed since. They are good for one
+// schema and one sequence of rows.
+type marks struct {
+	schema [canonical.HashSize]byte
+	rows   int
+	states []*canonical.ScopeHash // before row 0, markDistance, 2*markDistance, ...
+}
+
+const markDistance = 128
 
 // Stats counts what was received and checked for one scope.
 type Stats struct {
@@ -58,27 +77,27 @@ func newScope(id string, cursor *string) *scope {
 func (s *scope) table(id, prefix string) *heldTable {
 	t := s.tables[id]
 	if t == nil {
-		t = &heldTable{prefix: prefix, rows: map[string]held{}, order: []string{}}
+		t = &heldTable{prefix: prefix, rows: map[string]*heldRow{}, order: []*heldRow{}}
 		s.tables[id] = t
 	}
 	return t
 }
 
-// put stores a row and reports whether it is new.
-func (t *heldTable) put(key []byte, row held) bool {
-	_, known := t.rows[string(key)]
-	t.rows[string(key)] = row
-	if !known {
-		t.order = nil
+// put stores a row.
+func (t *heldTable) put(key []byte, row held) {
+	if known := t.rows[string(key)]; known != nil {
+		known.held, known.hashed = row, false
+		return
 	}
-	return !known
+	t.rows[string(key)] = &heldRow{held: row, key: string(key)}
+	t.order = nil
 }
 
 // appendRow stores the next row of a rebuild, whose order is the final one.
 func (t *heldTable) appendRow(key []byte, row held) {
-	text := string(key)
-	t.rows[text] = row
-	t.order = append(t.order, text)
+	next := &heldRow{held: row, key: string(key)}
+	t.rows[next.key] = next
+	t.order = append(t.order, next)
 }
 
 func (t *heldTable) drop(key []byte) {
@@ -96,33 +115,73 @@ func (s *scope) cardinality() int {
 	return n
 }
 
-// digest computes the scope digest of what is held. Prefixes are free of
+// ordered returns the tables in the order of their prefixes. Those are free of
 // prefixes of each other, so table by table is identity order.
-func (s *scope) digest(schema [canonical.HashSize]byte) (string, error) {
+func (s *scope) ordered() []*heldTable {
 	tables := make([]*heldTable, 0, len(s.tables))
 	for _, t := range s.tables {
 		tables = append(tables, t)
+		if t.order != nil {
+			continue
+		}
+		s.marks = marks{}
+		t.order = make([]*heldRow, 0, len(t.rows))
+		for _, row := range t.rows {
+			t.order = append(t.order, row)
+		}
+		slices.SortFunc(t.order, func(a, b *heldRow) int { return cmp.Compare(a.key, b.key) })
 	}
 	slices.SortFunc(tables, func(a, b *heldTable) int { return cmp.Compare(a.prefix, b.prefix) })
-	h, err := canonical.NewScopeHash(schema, s.id, uint64(s.cardinality()))
-	if err != nil {
-		return "", err
+	return tables
+}
+
+// unhashed is the place of the first row that has changed since the last digest.
+func unhashed(tables []*heldTable) int {
+	n := 0
+	for _, t := range tables {
+		for _, row := range t.order {
+			if !row.hashed {
+				return n
+			}
+			n++
+		}
 	}
+	return n
+}
+
+// digest computes the scope digest of what is held.
+func (s *scope) digest(schema [canonical.HashSize]byte) (string, error) {
+	tables := s.ordered()
+	if n := s.cardinality(); s.marks.states == nil || s.marks.schema != schema || s.marks.rows != n {
+		start, err := canonical.NewScopeHash(schema, s.id, uint64(n))
+		if err != nil {
+			return "", err
+		}
+		s.marks = marks{schema: schema, rows: n, states: []*canonical.ScopeHash{start}}
+	}
+	mark := min(unhashed(tables)/markDistance, len(s.marks.states)-1)
+	s.marks.states = s.marks.states[:mark+1]
+	h := s.marks.states[mark].Clone()
+	skip := mark * markDistance // rows that the state has
+	place := 0
 	var identity []byte
 	for _, t := range tables {
-		if t.order == nil {
-			t.order = make([]string, 0, len(t.rows))
-			for key := range t.rows {
-				t.order = append(t.order, key)
-			}
-			slices.Sort(t.order)
+		if place+len(t.order) <= skip {
+			place += len(t.order)
+			continue
 		}
-		for _, key := range t.order {
-			row := t.rows[key]
-			identity = append(append(identity[:0], t.prefix...), key...)
+		for _, row := range t.order[max(0, skip-place):] {
+			at := max(place, skip)
+			if at%markDistance == 0 && at > skip {
+				s.marks.states = append(s.marks.states, h.Clone())
+			}
+			identity = append(append(identity[:0], t.prefix...), row.key...)
 			if err := h.Add(identity, &row.digest); err != nil {
+				s.marks = marks{}
 				return "", err
 			}
+			row.hashed = true
+			place = at + 1
 		}
 	}
 	sum, err := h.Sum()
