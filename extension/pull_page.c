@@ -36,20 +36,12 @@ enum
 	CURSOR_NATTS
 };
 
-typedef struct PageCursor
-{
-	Datum		values[CURSOR_NATTS];
-	bool		nulls[CURSOR_NATTS];
-	Datum		whole;
-} PageCursor;
-
 typedef struct PullPage
 {
 	int64		schema_version;
 	XLogRecPtr	boundary;
 	int			limit;
-	PageCursor *cursors;
-	SynText    *ids;
+	SynPageCursor *cursors;
 	int			ncursors;
 	PagePart   *parts;
 	int			nparts;
@@ -224,19 +216,19 @@ read_range(PullPage *page, SynLookup *entry, const EntryColumns *c, int scope, i
 static void
 read_scope(PullPage *page, SynLookup *entry, const EntryColumns *c, int scope)
 {
-	const PageCursor *cursor = &page->cursors[scope];
-	Datum		scope_no = cursor->values[CURSOR_SCOPE_NO];
-	Datum		lsn = cursor->values[CURSOR_LSN];
-	Datum		event = cursor->values[CURSOR_EVENT];
-	bool		start = DatumGetInt64(event) == SYN_START_EVENT;
+	const SynPageCursor *cursor = &page->cursors[scope];
+	Datum		scope_no = Int64GetDatum(cursor->scope_no);
+	Datum		lsn = LSNGetDatum(cursor->lsn);
+	Datum		event = Int64GetDatum(cursor->event);
+	bool		start = cursor->event == SYN_START_EVENT;
 	int			count = 0;
 
-	if (!start && DatumGetInt64(event) != SYN_END_EVENT)
+	if (!start && cursor->event != SYN_END_EVENT)
 	{
 		syn_lookup_key(entry, BTEqualStrategyNumber, F_INT8EQ, scope_no);
 		syn_lookup_key(entry, BTEqualStrategyNumber, F_PG_LSN_EQ, lsn);
 		syn_lookup_key(entry, BTEqualStrategyNumber, F_INT8EQ, event);
-		syn_lookup_key(entry, BTGreaterStrategyNumber, F_INT4GT, cursor->values[CURSOR_EFFECT]);
+		syn_lookup_key(entry, BTGreaterStrategyNumber, F_INT4GT, Int32GetDatum(cursor->effect));
 		if (!read_range(page, entry, c, scope, &count))
 			return;
 		syn_lookup_key(entry, BTEqualStrategyNumber, F_INT8EQ, scope_no);
@@ -271,11 +263,9 @@ find_entries(PullPage *page)
 	c.digest = syn_lookup_column(&entry, "row_digest");
 	for (int i = 0; i < page->ncursors; i++)
 	{
-		const PageCursor *cursor = &page->cursors[i];
-		XLogRecPtr	lsn = DatumGetLSN(cursor->values[CURSOR_LSN]);
-		XLogRecPtr	high = DatumGetLSN(cursor->values[CURSOR_HIGH]);
+		const SynPageCursor *cursor = &page->cursors[i];
 
-		if (cursor->nulls[CURSOR_HIGH] || high < lsn || (high == lsn && DatumGetInt64(cursor->values[CURSOR_EVENT]) == SYN_END_EVENT))
+		if (cursor->high < cursor->lsn || (cursor->high == cursor->lsn && cursor->event == SYN_END_EVENT))
 			continue;
 		read_scope(page, &entry, &c, i);
 		if (page->nentries > page->limit)
@@ -285,94 +275,18 @@ find_entries(PullPage *page)
 	syn_lookup_close(&entry);
 }
 
-/* The cursors of assigned scopes; both lists are in the order of their ids' octets. */
-static void
-take_cursors(PullPage *page, ArrayType *cursors, ArrayType *assigned)
+void
+syn_pull_page(SynPageCursor *cursors, int ncursors, int64 schema_version, XLogRecPtr boundary, int limit, StringInfo changes, bool *more)
 {
-	Datum	   *given;
-	Datum	   *ids;
-	int			ngiven;
-	int			nids;
-	int			next = 0;
-
-	deconstruct_array(cursors, ARR_ELEMTYPE(cursors), -1, false, TYPALIGN_DOUBLE, &given, NULL, &ngiven);
-	deconstruct_array(assigned, TEXTOID, -1, false, TYPALIGN_INT, &ids, NULL, &nids);
-	page->cursors = palloc(Max(ngiven, 1) * sizeof(PageCursor));
-	page->ids = palloc(Max(ngiven, 1) * sizeof(SynText));
-	for (int i = 0; i < ngiven; i++)
-	{
-		PageCursor *cursor = &page->cursors[page->ncursors];
-		HeapTupleHeader header = DatumGetHeapTupleHeader(given[i]);
-		HeapTupleData tuple = {.t_len = HeapTupleHeaderGetDatumLength(header), .t_data = header};
-		TupleDesc	desc = lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(header), HeapTupleHeaderGetTypMod(header));
-		SynText		id;
-
-		if (desc->natts != CURSOR_NATTS)
-			elog(ERROR, "synchro.scope_cursor is declared wrongly");
-		heap_deform_tuple(&tuple, desc, cursor->values, cursor->nulls);
-		ReleaseTupleDesc(desc);
-		cursor->whole = given[i];
-		id = text_of(cursor->values[CURSOR_SCOPE_ID]);
-		while (next < nids && compare_octets(text_of(ids[next]), id) < 0)
-			next++;
-		if (next < nids && compare_octets(text_of(ids[next]), id) == 0)
-			page->ids[page->ncursors++] = id;
-	}
-}
-
-/* The cursors as an array; with entries advanced to the last one of each scope. */
-static Datum
-cursor_array(PullPage *page, Oid type, int delivered)
-{
-	Datum	   *values = palloc(Max(page->ncursors, 1) * sizeof(Datum));
-	TupleDesc	desc = lookup_rowtype_tupdesc(type, -1);
-
-	for (int i = 0; i < page->ncursors; i++)
-		values[i] = page->cursors[i].whole;
-	for (int i = 0; i < delivered; i++)
-	{
-		const PageEntry *e = &page->entries[i];
-		PageCursor *cursor = &page->cursors[e->scope];
-
-		cursor->values[CURSOR_LSN] = LSNGetDatum(e->lsn);
-		cursor->values[CURSOR_EVENT] = Int64GetDatum(e->event);
-		cursor->values[CURSOR_EFFECT] = Int32GetDatum(e->effect);
-		cursor->whole = (Datum) 0;
-	}
-	for (int i = 0; i < page->ncursors; i++)
-		if (page->cursors[i].whole == (Datum) 0)
-			values[i] = HeapTupleGetDatum(heap_form_tuple(desc, page->cursors[i].values, page->cursors[i].nulls));
-	ReleaseTupleDesc(desc);
-	return PointerGetDatum(construct_array(values, page->ncursors, type, -1, false, TYPALIGN_DOUBLE));
-}
-
-/*
- * _pull_page(cursors scope_cursor[], assigned text[], schema_version bigint, boundary pg_lsn, page_limit int, OUT changes text,
- * OUT more boolean, OUT valid scope_cursor[], OUT advanced scope_cursor[])
- */
-Datum
-synchro_pull_page(PG_FUNCTION_ARGS)
-{
-	ArrayType  *cursors = PG_GETARG_ARRAYTYPE_P(0);
-	Oid			type = ARR_ELEMTYPE(cursors);
 	PullPage	page = {
-		.schema_version = PG_GETARG_INT64(2), .boundary = PG_GETARG_LSN(3), .limit = PG_GETARG_INT32(4)
+		.schema_version = schema_version, .boundary = boundary, .limit = limit, .cursors = cursors, .ncursors = ncursors
 	};
-	StringInfoData changes;
 	int			n;
-	bool		more;
-	TupleDesc	desc;
-	Datum		values[4];
-	bool		nulls[4] = {false};
 
-	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "_pull_page is declared wrongly");
-	take_cursors(&page, cursors, PG_GETARG_ARRAYTYPE_P(1));
 	find_entries(&page);
-	initStringInfo(&changes);
-	n = syn_render_changes(&changes, page.entries, Min(page.nentries, page.limit), page.ids, page.schema_version);
-	more = page.nentries > n;
-	if (more && n > 0)
+	n = syn_render_changes(changes, page.entries, Min(page.nentries, page.limit), cursors, page.schema_version);
+	*more = page.nentries > n;
+	if (*more && n > 0)
 	{
 		const PageEntry *last = &page.entries[n - 1];
 
@@ -383,10 +297,113 @@ synchro_pull_page(PG_FUNCTION_ARGS)
 	for (int i = 0; i < page.nparts; i++)
 		if (page.parts[i].open)
 			syn_lookup_close(&page.parts[i].rows);
+	for (int i = 0; *more && i < n; i++)
+	{
+		SynPageCursor *cursor = &cursors[page.entries[i].scope];
 
+		cursor->lsn = page.entries[i].lsn;
+		cursor->event = page.entries[i].event;
+		cursor->effect = page.entries[i].effect;
+	}
+}
+
+/* The cursors of assigned scopes, and the same as composite values; both lists are in the order of their ids' octets. */
+static int
+take_cursors(ArrayType *cursors, ArrayType *assigned, SynPageCursor **taken, Datum **whole)
+{
+	Datum	   *given;
+	Datum	   *ids;
+	int			ngiven;
+	int			nids;
+	int			next = 0;
+	int			n = 0;
+
+	deconstruct_array(cursors, ARR_ELEMTYPE(cursors), -1, false, TYPALIGN_DOUBLE, &given, NULL, &ngiven);
+	deconstruct_array(assigned, TEXTOID, -1, false, TYPALIGN_INT, &ids, NULL, &nids);
+	*taken = palloc0(Max(ngiven, 1) * sizeof(SynPageCursor));
+	*whole = palloc(Max(ngiven, 1) * sizeof(Datum));
+	for (int i = 0; i < ngiven; i++)
+	{
+		SynPageCursor *cursor = &(*taken)[n];
+		HeapTupleHeader header = DatumGetHeapTupleHeader(given[i]);
+		HeapTupleData tuple = {.t_len = HeapTupleHeaderGetDatumLength(header), .t_data = header};
+		TupleDesc	desc = lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(header), HeapTupleHeaderGetTypMod(header));
+		Datum		values[CURSOR_NATTS];
+		bool		nulls[CURSOR_NATTS];
+		SynText		id;
+
+		if (desc->natts != CURSOR_NATTS)
+			elog(ERROR, "synchro.scope_cursor is declared wrongly");
+		heap_deform_tuple(&tuple, desc, values, nulls);
+		ReleaseTupleDesc(desc);
+		id = text_of(values[CURSOR_SCOPE_ID]);
+		while (next < nids && compare_octets(text_of(ids[next]), id) < 0)
+			next++;
+		if (next == nids || compare_octets(text_of(ids[next]), id) != 0)
+			continue;
+		cursor->scope_no = nulls[CURSOR_SCOPE_NO] ? 0 : DatumGetInt64(values[CURSOR_SCOPE_NO]);
+		cursor->scope_id = id;
+		cursor->lsn = DatumGetLSN(values[CURSOR_LSN]);
+		cursor->event = DatumGetInt64(values[CURSOR_EVENT]);
+		cursor->effect = DatumGetInt32(values[CURSOR_EFFECT]);
+		cursor->high = nulls[CURSOR_HIGH] ? InvalidXLogRecPtr : DatumGetLSN(values[CURSOR_HIGH]);
+		(*whole)[n++] = given[i];
+	}
+	return n;
+}
+
+/* A composite value with the position of a cursor. */
+static Datum
+with_position(Datum whole, const SynPageCursor *cursor)
+{
+	HeapTupleHeader header = DatumGetHeapTupleHeader(whole);
+	HeapTupleData tuple = {.t_len = HeapTupleHeaderGetDatumLength(header), .t_data = header};
+	TupleDesc	desc = lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(header), HeapTupleHeaderGetTypMod(header));
+	Datum		values[CURSOR_NATTS];
+	bool		nulls[CURSOR_NATTS];
+
+	heap_deform_tuple(&tuple, desc, values, nulls);
+	values[CURSOR_LSN] = LSNGetDatum(cursor->lsn);
+	values[CURSOR_EVENT] = Int64GetDatum(cursor->event);
+	values[CURSOR_EFFECT] = Int32GetDatum(cursor->effect);
+	whole = HeapTupleGetDatum(heap_form_tuple(desc, values, nulls));
+	ReleaseTupleDesc(desc);
+	return whole;
+}
+
+static Datum
+cursor_array(Datum *cursors, int n, Oid type)
+{
+	return PointerGetDatum(construct_array(cursors, n, type, -1, false, TYPALIGN_DOUBLE));
+}
+
+/*
+ * _pull_page(cursors scope_cursor[], assigned text[], schema_version bigint, boundary pg_lsn, page_limit int, OUT changes text,
+ * OUT more boolean, OUT valid scope_cursor[], OUT advanced scope_cursor[])
+ */
+Datum
+synchro_pull_page(PG_FUNCTION_ARGS)
+{
+	Oid			type = ARR_ELEMTYPE(PG_GETARG_ARRAYTYPE_P(0));
+	SynPageCursor *cursors;
+	Datum	   *whole;
+	int			n;
+	StringInfoData changes;
+	bool		more;
+	TupleDesc	desc;
+	Datum		values[4];
+	bool		nulls[4] = {false};
+
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "_pull_page is declared wrongly");
+	n = take_cursors(PG_GETARG_ARRAYTYPE_P(0), PG_GETARG_ARRAYTYPE_P(1), &cursors, &whole);
+	initStringInfo(&changes);
+	syn_pull_page(cursors, n, PG_GETARG_INT64(2), PG_GETARG_LSN(3), PG_GETARG_INT32(4), &changes, &more);
 	values[0] = PointerGetDatum(cstring_to_text_with_len(changes.data, changes.len));
 	values[1] = BoolGetDatum(more);
-	values[2] = cursor_array(&page, type, 0);
-	values[3] = cursor_array(&page, type, more ? n : 0);
+	values[2] = cursor_array(whole, n, type);
+	for (int i = 0; more && i < n; i++)
+		whole[i] = with_position(whole[i], &cursors[i]);
+	values[3] = cursor_array(whole, n, type);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls)));
 }

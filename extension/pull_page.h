@@ -45,11 +45,29 @@ typedef struct PageEntry
 	uint8		digest[SYN_HASH_LEN];
 } PageEntry;
 
+/* Where a client is in a scope. */
+typedef struct SynPageCursor
+{
+	int64		scope_no;		/* 0: no effect so far */
+	SynText		scope_id;
+	XLogRecPtr	lsn;
+	int64		event;
+	int32		effect;
+	XLogRecPtr	high;			/* commit of the scope's last effect; 0: none so far */
+} SynPageCursor;
+
+/*
+ * Appends the effects after the cursors, which are in the order of their scope ids, up to the boundary: comma separated, at most so
+ * many, fewer where rows are large. more: some are left, and the cursors are moved to the last effect that was delivered; else they are
+ * all delivered, and the cursors are as they were.
+ */
+extern void syn_pull_page(SynPageCursor *cursors, int ncursors, int64 schema_version, XLogRecPtr boundary, int limit, StringInfo changes,
+						  bool *more);
+
 /*
  * Renders entries in their order, comma separated, until the page is full; returns how many, at least one if there is one.
- * scopes: ids by number of cursor.
  */
-extern int	syn_render_changes(StringInfo out, PageEntry *entries, int n, const SynText *scopes, int64 schema_version);
+extern int	syn_render_changes(StringInfo out, PageEntry *entries, int n, const SynPageCursor *cursors, int64 schema_version);
 
 /* Raises sync_integrity_failure. */
 pg_noreturn extern void syn_page_damaged(const char *what);

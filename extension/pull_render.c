@@ -123,7 +123,7 @@ append_row(StringInfo out, const PageEntry *e, int64 schema_version, StringInfo 
 }
 
 int
-syn_render_changes(StringInfo out, PageEntry *entries, int n, const SynText *scopes, int64 schema_version)
+syn_render_changes(StringInfo out, PageEntry *entries, int n, const SynPageCursor *cursors, int64 schema_version)
 {
 	int64		octets = 0;
 	StringInfoData scratch;
@@ -150,7 +150,7 @@ syn_render_changes(StringInfo out, PageEntry *entries, int n, const SynText *sco
 		if (done > 0)
 			appendStringInfoChar(out, ',');
 		appendStringInfoString(out, "{\"scope\":");
-		jcs_append_string(out, scopes[e->scope].data, scopes[e->scope].len);
+		jcs_append_string(out, cursors[e->scope].scope_id.data, cursors[e->scope].scope_id.len);
 		appendStringInfo(out, ",\"table\":\"%s\",\"op\":\"%s\",\"pk\":{\"%s\":", rel->table_id, e->state == 'l' ? "upsert" : "delete",
 						 rel->fields[rel->key].field_id);
 		syn_append_json(out, &key);

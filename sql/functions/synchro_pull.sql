@@ -11,7 +11,7 @@ DECLARE
   v_state  text;
   v_detail text;
 BEGIN
-  v_page := synchro._pull_quiet(p_user_id, p_request);
+  v_page := synchro._pull_quick(p_user_id, p_request);
   IF v_page.o_body IS NULL THEN
     PERFORM synchro._require_snapshot();
     v_page := synchro._pull(p_user_id, p_request);
