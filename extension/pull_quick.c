@@ -11,8 +11,6 @@
 #include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
-#include "fmgr.h"
-#include "funcapi.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
@@ -26,7 +24,6 @@
 #include "jcs.h"
 #include "pull_page.h"
 #include "pull_state.h"
-#include "request.h"
 
 #define UNIX_EPOCH ((POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY)
 
@@ -37,8 +34,6 @@ typedef struct Answer
 	bool		more;
 	SynPageCursor *cursors;		/* of the scopes */
 } Answer;
-
-PG_FUNCTION_INFO_V1(synchro_pull_quick);
 
 static const char acknowledge_statement[] =
 "UPDATE synchro.client_scope s SET ack_kind = u.kind, ack_lsn = u.lsn, ack_event = u.event, ack_effect = u.effect"
@@ -85,7 +80,16 @@ take_cursor(SynPull *pull, SynPullScope *s, const JcsNode *token)
 	return true;
 }
 
-/* Is the request for this client generation, schema and set, and for exactly these scopes, each from a good position? */
+static bool
+is_object(const JcsNode *node, int members)
+{
+	return node != NULL && node->kind == JCS_OBJECT && node->len == members;
+}
+
+/*
+ * Is the request for this client generation, schema and set, and for exactly these scopes, each from a good position? What is not
+ * compared here is not in it: it has the shape that _request wants.
+ */
 static bool
 take_request(SynPull *pull, const JcsNode *request)
 {
@@ -93,11 +97,13 @@ take_request(SynPull *pull, const JcsNode *request)
 	const JcsNode *scopes = jcs_member(request, "scopes");
 	int64		n;
 
-	if (!jcs_integer(jcs_member(request, "client_generation"), &n) || n != pull->client_generation ||
+	if (!is_object(request, 6) || !is_object(schema, 2) || !is_object(scopes, pull->nscopes) ||
+		jcs_member(schema, "hash") == NULL || jcs_member(schema, "hash")->kind != JCS_STRING ||
+		!jcs_integer(jcs_member(request, "client_generation"), &n) || n != pull->client_generation ||
 		!jcs_integer(jcs_member(schema, "version"), &n) || n != pull->schema_version ||
 		!syn_same_text(node_text(jcs_member(schema, "hash")), pull->schema_hash) ||
-		!jcs_integer(jcs_member(request, "scope_set_version"), &n) || n > pull->set_version ||
-		!jcs_integer(jcs_member(request, "limit"), &pull->limit) || scopes->len != pull->nscopes)
+		!jcs_integer(jcs_member(request, "scope_set_version"), &n) || n < 0 || n > pull->set_version ||
+		!jcs_integer(jcs_member(request, "limit"), &pull->limit) || pull->limit < 1 || pull->limit > SYN_PULL_LIMIT)
 		return false;
 	for (int i = 0; i < scopes->len; i++)
 	{
@@ -105,15 +111,14 @@ take_request(SynPull *pull, const JcsNode *request)
 		SynText		id = {m->name, m->namelen};
 		SynPullScope *s = bsearch(&id, pull->scopes, pull->nscopes, sizeof(SynPullScope), syn_compare_texts);
 
-		if (s == NULL || !take_cursor(pull, s, jcs_member(m->value, "cursor")))
+		if (s == NULL || !is_object(m->value, 1) || !take_cursor(pull, s, jcs_member(m->value, "cursor")))
 			return false;
 	}
 	return true;
 }
 
-/* Reads what the answer is made of; false: something has to be judged or refused. */
-static bool
-in_order(SynPull *pull, text *user, text *body)
+bool
+syn_pull_in_order(SynPull *pull, text *user, text *body)
 {
 	JcsError	error;
 	JcsNode    *request = jcs_parse(text_to_cstring(body), VARSIZE_ANY_EXHDR(body), 0, &error);
@@ -123,13 +128,19 @@ in_order(SynPull *pull, text *user, text *body)
 		return false;
 	pull->user = (SynText) {VARDATA_ANY(user), VARSIZE_ANY_EXHDR(user)};
 	pull->client_id = node_text(client);
-	if (!syn_pull_client(pull))
-		return false;
-	check_pull(request);		/* raises: whose client it is comes before the shape, and nothing else does */
-	if (!syn_pull_boundary(pull))
+	if (!syn_pull_client(pull) || !syn_pull_boundary(pull))
 		return false;
 	syn_pull_scopes(pull);
-	return take_request(pull, request) && syn_pull_assignment(pull, PointerGetDatum(user));
+	return take_request(pull, request);
+}
+
+bool
+syn_pull_is_quiet(const SynPull *pull)
+{
+	for (int i = 0; i < pull->nscopes; i++)
+		if (pull->scopes[i].number != 0 && pull->scopes[i].digest == NULL)
+			return false;
+	return !pull->news && !pull->acknowledges && !pull->assigns;
 }
 
 static void
@@ -332,40 +343,25 @@ wait_on(const SynPull *pull)
 	return PointerGetDatum(construct_array(numbers, n, INT8OID, sizeof(int64), FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
 }
 
-/* _pull_quick(user_id text, request text, OUT body text, OUT wait_on bigint[]): NULLs where _pull has to decide. */
-Datum
-synchro_pull_quick(PG_FUNCTION_ARGS)
+bool
+syn_pull_answer(SynPull *pull, text **body, Datum *waits)
 {
-	TupleDesc	desc;
-	SynPull		pull = {0};
-	Datum		values[2] = {0};
-	bool		nulls[2] = {true, true};
+	Answer		page = {.more = false};
+	StringInfoData answer;
 
-	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "_pull_quick is declared wrongly");
-	if (!PG_ARGISNULL(0) && !PG_ARGISNULL(1) && IsolationUsesXactSnapshot() &&
-		in_order(&pull, PG_GETARG_TEXT_PP(0), PG_GETARG_TEXT_PP(1)))
-	{
-		Answer		page = {.more = false};
-		StringInfoData answer;
-
-		find_changes(&pull, &page);
-		if (pull.acknowledges)
-			acknowledge(&pull);
-		if (!page.more)
-			find_digests(&pull);
-		initStringInfo(&answer);
-		append_answer(&answer, &pull, &page);
-		values[0] = PointerGetDatum(cstring_to_text_with_len(answer.data, answer.len));
-		nulls[0] = false;
-		if (page.changes.len == 0 && !page.more)
-		{
-			values[1] = wait_on(&pull);
-			nulls[1] = false;
-		}
-		/* What was written may be lost: acknowledgements come again, digests are computed again. */
-		if (TransactionIdIsValid(GetTopTransactionIdIfAny()))
-			(void) set_config_option("synchronous_commit", "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false);
-	}
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls)));
+	if (!syn_pull_assignment(pull))
+		return false;
+	find_changes(pull, &page);
+	if (pull->acknowledges)
+		acknowledge(pull);
+	if (!page.more)
+		find_digests(pull);
+	initStringInfo(&answer);
+	append_answer(&answer, pull, &page);
+	*body = cstring_to_text_with_len(answer.data, answer.len);
+	*waits = page.changes.len == 0 && !page.more ? wait_on(pull) : (Datum) 0;
+	/* What was written may be lost: acknowledgements come again, digests are computed again. */
+	if (TransactionIdIsValid(GetCurrentTransactionIdIfAny()))
+		(void) set_config_option("synchronous_commit", "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false);
+	return true;
 }

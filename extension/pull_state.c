@@ -238,13 +238,19 @@ find_state(SynPull *pull)
 void
 syn_pull_scopes(SynPull *pull)
 {
+	SynLookup	row;
+
 	find_scopes(pull);
 	find_state(pull);
+	syn_lookup_open(&row, "assignment_function", "assignment_function_pkey");
+	syn_lookup_begin(&row);
+	pull->assigns = syn_lookup_next(&row);
+	syn_lookup_close(&row);
 }
 
 /* Are these the scopes that the user has now? As _reconcile_assignment finds them. */
 bool
-syn_pull_assignment(const SynPull *pull, Datum user)
+syn_pull_assignment(const SynPull *pull)
 {
 	SynLookup	row;
 	SynText    *ids;
@@ -288,12 +294,11 @@ syn_pull_assignment(const SynPull *pull, Datum user)
 		ADD(syn_text_value(syn_lookup_value(&row, "scope_id")));
 	syn_lookup_close(&row);
 
-	syn_lookup_open(&row, "assignment_function", "assignment_function_pkey");
-	syn_lookup_begin(&row);
-	if (syn_lookup_next(&row))
+	if (pull->assigns)
 	{
 		MemoryContext caller = CurrentMemoryContext;
 		Oid			types[1] = {TEXTOID};
+		Datum		user = PointerGetDatum(cstring_to_text_with_len(pull->user.data, pull->user.len));
 
 		SPI_connect();
 		if (SPI_execute_with_args("SELECT a FROM synchro._evaluate_assignment($1) a", 1, types, &user, NULL, true, 0) != SPI_OK_SELECT)
@@ -309,7 +314,6 @@ syn_pull_assignment(const SynPull *pull, Datum user)
 		}
 		SPI_finish();
 	}
-	syn_lookup_close(&row);
 #undef ADD
 
 	qsort(ids, n, sizeof(SynText), syn_compare_texts);

@@ -11,6 +11,8 @@
 
 #include "cursor.h"
 
+#define SYN_PULL_LIMIT 1000		/* largest page that a request may ask for */
+
 /* A scope of the client and what is known of it. */
 typedef struct SynPullScope
 {
@@ -44,18 +46,19 @@ typedef struct SynPull
 	int64		schema_version;
 	SynText		schema_hash;
 	XLogRecPtr	boundary;
-	SynPullScope *scopes;			/* assigned, in the order of their ids' octets */
+	SynPullScope *scopes;		/* assigned, in the order of their ids' octets */
 	int			nscopes;
 	int64		limit;			/* of the page */
+	bool		assigns;		/* there is an assignment function */
 	bool		news;			/* some scope has effects after its position */
 	bool		acknowledges;	/* some position is to be recorded */
 } SynPull;
 
-/* A text of a row that is about to go. */
+/* A copy. */
 extern SynText syn_text_value(Datum value);
 extern bool syn_same_text(SynText a, SynText b);
 
-/* By length-independent order of octets; the argument begins with a SynText. */
+/* By their octets; what is compared begins with a SynText. */
 extern int	syn_compare_texts(const void *x, const void *y);
 extern int	syn_compare_positions(XLogRecPtr lsn, int64 event, int32 effect, XLogRecPtr lsn2, int64 event2, int32 effect2);
 
@@ -68,7 +71,18 @@ extern bool syn_pull_boundary(SynPull *pull);
 /* The scopes that are recorded as assigned, and what is materialized of them. */
 extern void syn_pull_scopes(SynPull *pull);
 
-/* Are these the scopes that the user has now? */
-extern bool syn_pull_assignment(const SynPull *pull, Datum user);
+/* Are these the scopes that the user has now? Raises when the assignment function does. */
+extern bool syn_pull_assignment(const SynPull *pull);
+
+/* --- answers (pull_quick.c) --- */
+
+/* Reads what the answer is made of; false: something has to be judged or refused. Raises no wire error. */
+extern bool syn_pull_in_order(SynPull *pull, text *user, text *body);
+
+/* Does the answer take nothing but what was read? Then it is not written to anything, and no wire error can come of it. */
+extern bool syn_pull_is_quiet(const SynPull *pull);
+
+/* The answer, and the numbers of the scopes to wait for, or 0; false: the scopes have to be assigned anew. */
+extern bool syn_pull_answer(SynPull *pull, text **body, Datum *waits);
 
 #endif							/* SYNCHRO_PULL_STATE_H */

@@ -157,12 +157,6 @@ check_members(const JcsNode *object, const Member *members)
 		refuse_request(NULL, "an unknown member");
 }
 
-void
-check_pull(const JcsNode *request)
-{
-	check_members(request, pull_members);
-}
-
 /* A connect of another protocol, or of a client below the minimum, is answered before its shape is looked at. */
 static void
 check_versions(const JcsNode *request)

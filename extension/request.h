@@ -24,9 +24,6 @@ extern void check_members(const JcsNode *object, const Member *members);
  */
 extern JcsNode *parse_request(const text *request, JcsError *error);
 
-/* The shape of a pull's request. */
-extern void check_pull(const JcsNode *request);
-
 /* Kinds of values (request_shape.c). */
 extern void check_anything(const JcsNode *value, const char *member);
 extern void check_text(const JcsNode *value, const char *member);

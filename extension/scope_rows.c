@@ -7,6 +7,7 @@
 #include "postgres.h"
 
 #include "canonical_scope.h"
+#include "compat.h"
 #include "lookup.h"
 #include "scope_rows.h"
 

