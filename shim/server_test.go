@@ -271,6 +271,44 @@ func TestHeaderOfACredential(t *testing.T) {
 	}
 }
 
+// Issuer and audience are demanded where they are configured, and the user is the claim that is.
+func TestConfiguredClaims(t *testing.T) {
+	var log bytes.Buffer
+	cfg := testConfig(&log)
+	cfg.Issuer, cfg.Audience, cfg.SubjectClaim = "issuer", "audience", "uid"
+	db := answers(200, "{}")
+	h, err := newServer(cfg, db).Public()
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := func() jwt.MapClaims {
+		return jwt.MapClaims{"iss": "issuer", "aud": "audience", "uid": "alice", "sub": "bob", "exp": time.Now().Add(time.Hour).Unix()}
+	}
+	for name, c := range map[string]struct {
+		change func(jwt.MapClaims)
+		status int
+	}{
+		"all there":         {func(jwt.MapClaims) {}, 200},
+		"one of several":    {func(c jwt.MapClaims) { c["aud"] = []string{"other", "audience"} }, 200},
+		"no issuer":         {func(c jwt.MapClaims) { delete(c, "iss") }, 401},
+		"another issuer":    {func(c jwt.MapClaims) { c["iss"] = "Issuer" }, 401},
+		"no audience":       {func(c jwt.MapClaims) { delete(c, "aud") }, 401},
+		"another audience":  {func(c jwt.MapClaims) { c["aud"] = "aud" }, 401},
+		"audience a number": {func(c jwt.MapClaims) { c["aud"] = 5 }, 401},
+		"no user":           {func(c jwt.MapClaims) { delete(c, "uid") }, 401},
+		"not yet":           {func(c jwt.MapClaims) { c["nbf"] = time.Now().Add(time.Minute).Unix() }, 401},
+	} {
+		claims := good()
+		c.change(claims)
+		db.user = ""
+		signed := token(t, claims)
+		w := post(t, h, pullBody, func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+signed) })
+		if w.Code != c.status || (db.user == "alice") != (c.status == 200) {
+			t.Errorf("%s: %d, user %q", name, w.Code, db.user)
+		}
+	}
+}
+
 // Clients come and go; that is no failure of the database.
 func TestClientThatWentAwayIsNotLogged(t *testing.T) {
 	for gone, logged := range map[bool]bool{true: false, false: true} {
@@ -473,8 +511,20 @@ func TestCompression(t *testing.T) {
 			t.Errorf("%s: body differs (%v)", encoding, err)
 		}
 	}
-	if w := post(t, h, pullBody, nil); w.Header().Get("Content-Encoding") != "" || w.Body.String() != big {
-		t.Error("a client that accepts no encoding got one")
+	for accept, want := range map[string]string{
+		"": "", "identity": "", "br, deflate": "", "gzip;q=0": "", "gzip;q=0, zstd;q=0": "", "*;q=0": "", "gzip;q=0.000": "",
+		"GZIP": "gzip", "gzip;q=0.5, zstd;q=0.1": "gzip", "zstd, gzip;q=0": "zstd", "br, zstd;q=0.1": "zstd",
+	} {
+		w := post(t, h, pullBody, func(r *http.Request) { r.Header.Set("Accept-Encoding", accept) })
+		if got := w.Header().Get("Content-Encoding"); got != want || got == "" && w.Body.String() != big || w.Header().Get("Vary") != "Accept-Encoding" {
+			t.Errorf("who accepts %q gets %q", accept, got)
+		}
+	}
+	// What would not fit a packet less is not worth it; an error's encoding is the one that it says.
+	_, h, _ = testServer(t, answers(400, `{"error":{}}`))
+	w := post(t, h, pullBody, func(r *http.Request) { r.Header.Set("Accept-Encoding", "gzip, zstd") })
+	if w.Header().Get("Content-Encoding") != "" || w.Body.String() != `{"error":{}}` || w.Header().Get("Content-Length") != "12" {
+		t.Errorf("a short error: %v %s", w.Header(), w.Body)
 	}
 }
 
