@@ -101,6 +101,28 @@ func (m *Mutation) Validate() error {
 			return invalid("a field appears twice")
 		}
 	}
+	return m.checkSize()
+}
+
+// maxGrowth is how many times as long the RFC 8785 form of a value can be: 1e20 has 21 digits.
+const maxGrowth = 6
+
+// checkSize refuses a mutation that is too large in the form that gets hashed. Most are so small that nobody has to look.
+func (m *Mutation) checkSize() error {
+	size := len(m.TableID) + len(m.Key.FieldID) + len(m.Key.JSON) + len(m.BaseVersion)
+	for _, column := range m.Columns {
+		size += len(column.FieldID) + len(column.JSON) + 1
+	}
+	if (size+200)*maxGrowth <= MaxMutationSize {
+		return nil
+	}
+	normalized, err := m.NormalizedSize()
+	if err != nil {
+		return err
+	}
+	if normalized > MaxMutationSize {
+		return invalid("mutation is too large")
+	}
 	return nil
 }
 

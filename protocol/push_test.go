@@ -69,6 +69,26 @@ func TestNumberOfColumns(t *testing.T) {
 	mustRefuse(t, exchanges[1].decode, wide(257), ErrInvalidRequest)
 }
 
+// The limit on a mutation is one on its normalized form, octet by octet: not on how it is spelled.
+func TestMutationSize(t *testing.T) {
+	const head, tail = `["mutation-v1","00000000-0000-4000-8000-000000000001","t",["f","k1"],["1","` + testHash + `"],"insert",[0],"2024-02-29T12:34:56.123456Z",[1,[["g","`, `"]]]]`
+	room := 65536 - len(head) - len(tail)
+	for name, c := range map[string]struct {
+		unit string // as it is written
+		size int    // in RFC 8785
+	}{"plain": {"x", 1}, "escaped for nothing": {`\u0078`, 1}, "escaped": {`\"`, 2}, "two octets": {`\u00e9`, 2}, "control": {`\u0001`, 6}} {
+		sized := func(more int) string {
+			n := room / c.size
+			text := strings.Repeat(c.unit, n) + strings.Repeat("y", room-n*c.size+more)
+			return batch(mutation(1, `"op":"insert","columns":{"g":"`+text+`"}`))
+		}
+		if _, err := DecodePush([]byte(sized(0))); err != nil {
+			t.Errorf("%s, at the limit: %v", name, err)
+		}
+		mustRefuse(t, exchanges[1].decode, sized(1), ErrInvalidRequest)
+	}
+}
+
 func TestPushBodySize(t *testing.T) {
 	base := batch(mutation(1, `"op":"delete","base_version":"v"`))
 	sized := func(n int) string { return base + strings.Repeat(" ", n-len(base)) }

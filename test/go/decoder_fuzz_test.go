@@ -251,6 +251,12 @@ func newDecoders(f *testing.F) *decoders {
 	f.Add(kindRebuild, "", head+`"scope":"s","rebuild_id":"`+id+`","cursor":"","limit":1}`, 0)
 	f.Add(kindPush, "", head+`"batch_id":"`+id+`","atomic":true,"mutations":[{"mutation_id":"`+id+`","table":"t","pk":{"f":1.0},"authored_`+ref+
 		`,"op":"update","base_version":"v","client_version":"2024-02-29T12:34:56.123456Z","columns":{"g":[1e2,-0,{"a":null}]}}]}`, 0)
+	for pad := 65536 - 260; pad < 65536-180; pad += 10 { // around the limit on a mutation
+		for _, more := range []string{"", "\u00e9", "\\u0001"} {
+			f.Add(kindPush, "", head+`"batch_id":"`+id+`","mutations":[{"mutation_id":"`+id+`","table":"t","pk":{"f":"k"},"authored_`+ref+
+				`,"op":"insert","client_version":"2024-02-29T12:34:56.123456Z","columns":{"g":"`+strings.Repeat("x", pad)+more+`"}}]}`, 0)
+		}
+	}
 	for _, key := range []string{"", "a", "-2147483648", "9223372036854775807", "é", "007", "+1", strings.Repeat("x", 300)} {
 		for n := range 3 {
 			f.Add(kindKeys, key, "", n)

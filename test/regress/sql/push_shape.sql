@@ -47,5 +47,9 @@ SELECT pt.one('large mutation', jsonb_build_object('columns', jsonb_build_object
 SELECT pt.one('too large mutation', jsonb_build_object('columns', jsonb_build_object('f', repeat('x', 65537))));
 SELECT pt.raw(rpad(q, 1048576)) AS one_mib, pt.raw(rpad(q, 1048577)) AS one_more
   FROM pt.request('client of ann', 'body', ARRAY[pt.m('body', 'insert', 'shop.note', to_json(pt.id('body')), '{}')]) q;
+-- the limit on a body holds for its canonical form too, in which 1e20 has 21 digits
+SELECT n, length(q) < 300000 AS raw, pt.raw(q)
+  FROM (VALUES (19), (20)) v(n), LATERAL (SELECT replace(pt.request('client of ann', 'digits' || n, array_agg(pt.m('digits' || n || '-' || g, 'insert', 'shop.note', to_json(pt.id('digits' || g)), '{"title": "DIGITS"}'))),
+                                                         '"DIGITS"', '[1e20' || repeat(',1e20', 2399) || ']') FROM generate_series(1, n) g) r(q);
 -- nothing refused has left anything behind
 SELECT count(*) FROM synchro.push_batch;
