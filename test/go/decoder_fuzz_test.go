@@ -34,7 +34,7 @@ type decoder func(d *decoders, t *testing.T, first, second string, n int)
 
 var decoderKinds = []decoder{
 	(*decoders).typed, (*decoders).json, (*decoders).manifest, (*decoders).batch, (*decoders).mutation, (*decoders).row, (*decoders).keys,
-	(*decoders).connect, (*decoders).push, (*decoders).pull, (*decoders).rebuild,
+	(*decoders).connect, (*decoders).push, (*decoders).pull, (*decoders).rebuild, (*decoders).execute,
 }
 
 const (
@@ -49,6 +49,7 @@ const (
 	kindPush
 	kindPull
 	kindRebuild
+	kindExecute
 )
 
 // server runs a call of a decoder. false: it refused. Any other error is one that no input may cause.
@@ -194,6 +195,21 @@ func (d *decoders) push(t *testing.T, _, second string, _ int) {
 	same(t, server, have, err, want[:])
 }
 
+// execute: what the server's push takes the shim does too, and no push makes it fail.
+func (d *decoders) execute(t *testing.T, _, second string, _ int) {
+	var status int
+	if !d.server(t, &status, "SELECT status FROM synchro.synchro_push('u', $1)", second) {
+		t.Fatal("a push raises an error instead of answering it")
+	}
+	q, err := protocol.DecodePush([]byte(second))
+	if err == nil && q.Generation == 0 || errors.Is(err, ijson.ErrDepth) {
+		return
+	}
+	if status != 400 && status != 401 && err != nil && strings.Contains(second, "client_generation") {
+		t.Fatalf("answer %d, Go says %v", status, err)
+	}
+}
+
 func newDecoders(f *testing.F) *decoders {
 	f.Helper()
 	d := &decoders{conn: pgtest.StartWithExtension(f, pgtest.Config{NoWorker: true, Settings: []string{"log_min_messages = fatal"}}).Connect(f, "", "")}
@@ -249,6 +265,20 @@ func newDecoders(f *testing.F) *decoders {
 	f.Add(kindPull, "", head+`"scope_set_version":1,"scopes":{"s":{"cursor":"x"},"t":{"cursor":""}},"limit":1000}`, 0)
 	f.Add(kindRebuild, "", head+`"scope":"s","rebuild_id":"`+id+`","cursor":"x","limit":1}`, 0)
 	f.Add(kindRebuild, "", head+`"scope":"s","rebuild_id":"`+id+`","cursor":"","limit":1}`, 0)
+	const client = "INSERT INTO synchro.client (client_id, user_id, confirmed) VALUES ('c', 'u', true)"
+	if _, err := d.conn.Exec(context.Background(), client); err != nil {
+		f.Fatal(err)
+	}
+	var version int64
+	var hash string
+	if err := d.conn.QueryRow(context.Background(), "SELECT m.schema_version, m.schema_hash FROM synchro.progress p JOIN synchro.manifest m USING (schema_version)").Scan(&version, &hash); err != nil {
+		f.Fatal(err)
+	}
+	current := fmt.Sprintf(`schema":{"version":%d,"hash":"%s"}`, version, hash)
+	for i, op := range []string{`"insert","columns":{"g":[1e2,{"a":"\u00e9"}],"h":null}`, `"update","base_version":"v","columns":{"g":-0}`, `"delete","base_version":"v"`} {
+		f.Add(kindExecute, "", fmt.Sprintf(`{"client_id":"c","client_generation":1,"%s,"batch_id":"%s%d","mutations":[{"mutation_id":"%[2]s%[3]d","table":"t","pk":{"f":1.0},"authored_%[1]s,"op":%s,
+			"client_version":"2024-02-29T12:34:56.123456Z"}]}`, current, id[:35], i+1, op), 0)
+	}
 	f.Add(kindPush, "", head+`"batch_id":"`+id+`","atomic":true,"mutations":[{"mutation_id":"`+id+`","table":"t","pk":{"f":1.0},"authored_`+ref+
 		`,"op":"update","base_version":"v","client_version":"2024-02-29T12:34:56.123456Z","columns":{"g":[1e2,-0,{"a":null}]}}]}`, 0)
 	for pad := 65536 - 260; pad < 65536-180; pad += 10 { // around the limit on a mutation
