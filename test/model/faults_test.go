@@ -48,7 +48,7 @@ var faults = []fault{
 	{name: "own writes are not awaited", edits: []edit{{"_check_capture", "ELSIF p_client.accepted_write_epoch >", "ELSIF false AND p_client.accepted_write_epoch >"}}},
 	{name: "a rebuild ends with a cursor of now", edits: []edit{
 		{"_open_rebuild", "coalesce(g.boundary_lsn >= v_scope.high_lsn, true)", "true"},
-		{"_rebuild_page", "_cursor_sign(v_stage.boundary_lsn,", "_cursor_sign(p_progress.commit_lsn,"},
+		{"_rebuild_page", "_cursor_sign(v_stage.boundary_lsn,", "_cursor_sign((SELECT p.commit_lsn FROM synchro.progress p),"},
 	}},
 	{name: "a rebuild goes on after an own write", edits: []edit{{"_rebuild", "AND v_session.write_epoch = v_client.accepted_write_epoch", ""}}},
 	{name: "a revocation has no effect", edits: []edit{{"_reconcile_assignment", "AND NOT u.granted", "AND false"}}},
