@@ -50,17 +50,17 @@ var faults = []fault{
 		{"_open_rebuild", "coalesce(g.boundary_lsn >= v_scope.high_lsn, true)", "true"},
 		{"_rebuild_page", "_cursor_sign(v_stage.boundary_lsn,", "_cursor_sign((SELECT p.commit_lsn FROM synchro.progress p),"},
 	}},
-	{name: "a rebuild goes on after an own write", edits: []edit{{"_rebuild", "AND v_session.write_epoch = v_client.accepted_write_epoch", ""}}},
+	{name: "a rebuild goes on after an own write", focus: "overtake", edits: []edit{{"_rebuild", "AND v_session.write_epoch = v_client.accepted_write_epoch", ""}}},
 	{name: "a revocation has no effect", edits: []edit{{"_reconcile_assignment", "AND NOT u.granted", "AND false"}}},
 	{name: "the scope set changes under the same version", edits: []edit{{"_reconcile_assignment", "synchro._next(o_scope_set_version)", "o_scope_set_version"}}},
 	{name: "an expired generation is served", edits: []edit{{"_check_gates", "OR p_client.expired", ""}}},
-	{name: "what is issued counts as acknowledged", edits: []edit{
+	{name: "what is issued counts as acknowledged", focus: "lapse", edits: []edit{
 		{"_pull", "IF v_cursors.o_newer THEN", "IF true THEN"}, {"_pull", "PERFORM synchro._acknowledge(v_client, v_page.o_valid)",
 			"UPDATE synchro.client_scope s SET ack_kind = 'transaction_end', ack_lsn = v_progress.commit_lsn, ack_event = NULL, ack_effect = NULL WHERE s.client_no = v_client.client_no AND s.assigned"}}},
-	{name: "compaction waits for the fastest client", edits: []edit{
+	{name: "compaction waits for the fastest client", focus: "lapse relapse", edits: []edit{
 		{"_compact_scopes", "ORDER BY k.rank, k.lsn, k.event, k.effect LIMIT 1", "ORDER BY k.rank, k.lsn DESC, k.event DESC, k.effect DESC LIMIT 1"}}},
-	{name: "compaction leaves the resume floor", edits: []edit{{"_compact_scopes", "WHERE c.scope_no = v.scope_no AND (v.lsn", "WHERE false AND c.scope_no = v.scope_no AND (v.lsn"}}},
-	{name: "compaction does not wait for rebuilds", edits: []edit{{"_compact_scopes", "AND NOT r.completed", "AND false"}}},
+	{name: "compaction leaves the resume floor", focus: "relapse", edits: []edit{{"_compact_scopes", "WHERE c.scope_no = v.scope_no AND (v.lsn", "WHERE false AND c.scope_no = v.scope_no AND (v.lsn"}}},
+	{name: "compaction does not wait for rebuilds", focus: "outlast", edits: []edit{{"_compact_scopes", "AND NOT r.completed", "AND false"}}},
 	{name: "a cursor of an affected scope is signed anew", focus: "alter", edits: []edit{
 		{"_cursor_updates", "AND c.presented_scope <> ALL (p_affected)", ""}, {"_cursor_updates", "AND coalesce(s.affected_version, 0) <= l.schema_version", ""},
 		{"_cursor_updates", "AND c.membership_generation = coalesce(s.membership_generation, 1)", ""},
@@ -71,7 +71,8 @@ var faults = []fault{
 	{name: "a step is forgotten that no client can follow", focus: "alter", edits: []edit{{"_schema_lineage", "l.incompatible OR l.transition_class = 'class_4'", "l.incompatible"}}},
 	{name: "an unknown schema is taken for an old one", focus: "stranger", edits: []edit{{"_schema_action", "ELSIF v_step.schema_version IS NULL THEN", "ELSIF false THEN"}}},
 	{name: "an old schema is served", focus: "alter", edits: []edit{{"_check_gates", "v_received.version <> v_current.schema_version OR", "false AND"}}},
-	{name: "a replay meets the gates", focus: "alter resend", edits: []edit{{"synchro_push", "RETURN QUERY SELECT v_batch.status,", "PERFORM synchro._check_gates(v_client, v_request.client_generation, v_request.schema); RETURN QUERY SELECT v_batch.status,"}}},
+	{name: "a replay meets the gates", focus: "alter resend", edits: []edit{{"synchro_push", "synchro._push_body(v_client.client_no, v_request.batch_id), NULL::bigint[];\n    RETURN;",
+		"synchro._push_body((synchro._check_gates(v_client, v_request.client_generation, v_request.schema::json) IS NOT NULL)::int * v_client.client_no, v_request.batch_id), NULL::bigint[];\n    RETURN;"}}},
 	{name: "the schema that a mutation was authored under is not looked at", focus: "alter", edits: []edit{{"_push_verdict", "IF v_verdict.incompatible IS NOT NULL THEN", "IF false THEN"}}},
 	{name: "incompatible fields are told in any order", focus: "alter", edits: []edit{{"_push_verdict", "ORDER BY f.id COLLATE \"C\"", "ORDER BY f.id COLLATE \"C\" DESC"}}},
 	{name: "a changed rule leaves the cursors of its scopes", focus: "alter", dirty: true, sql: `CREATE FUNCTION synchro._keep() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.membership_generation := OLD.membership_generation; RETURN NEW; END $$;
