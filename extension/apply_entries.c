@@ -70,7 +70,7 @@ remove_entry(Bulk *bulk, const Datum *values)
 {
 	Datum		key[] = {values[SCOPE_NO], values[REL_NO], values[KEY]};
 
-	return bulk_find(bulk, key) && bulk_delete(bulk);
+	return bulk_find_next(bulk, key) && bulk_delete(bulk);
 }
 
 PG_FUNCTION_INFO_V1(synchro_store_entries);

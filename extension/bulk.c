@@ -10,7 +10,6 @@
 #include "access/xact.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
@@ -38,8 +37,7 @@ void
 bulk_close(Bulk *bulk)
 {
 	Assert(bulk->waiting == 0);
-	if (bulk->scan)
-		index_endscan(bulk->scan);
+	bulk_end_search(bulk);
 	if (bulk->found)
 		ExecDropSingleTupleTableSlot(bulk->found);
 	if (bulk->changed)
@@ -97,55 +95,17 @@ bulk_flush(Bulk *bulk)
 	return n;
 }
 
-/* Searches by the primary key. */
-static void
-open_search(Bulk *bulk)
+void
+bulk_prepare_found(Bulk *bulk)
 {
-	MemoryContext caller = MemoryContextSwitchTo(bulk->context);
-	int			nkeys;
-
-	for (int i = 0; i < bulk->info->ri_NumIndices; i++)
-		if (bulk->info->ri_IndexRelationDescs[i]->rd_index->indisprimary)
-			bulk->key_index = bulk->info->ri_IndexRelationDescs[i];
-	if (bulk->key_index == NULL)
-		elog(ERROR, "table %s has no primary key", RelationGetRelationName(bulk->rel));
-	nkeys = IndexRelationGetNumberOfKeyAttributes(bulk->key_index);
-	for (int i = 0; i < nkeys; i++)
-	{
-		Oid			type = bulk->key_index->rd_opcintype[i];
-		Oid			equal = get_opfamily_member(bulk->key_index->rd_opfamily[i], type, type, BTEqualStrategyNumber);
-
-		ScanKeyInit(&bulk->keys[i], i + 1, BTEqualStrategyNumber, get_opcode(equal), (Datum) 0);
-		bulk->keys[i].sk_collation = bulk->key_index->rd_indcollation[i];
-	}
-	bulk->scan = syn_index_beginscan(bulk->rel, bulk->key_index, GetActiveSnapshot(), nkeys);
 	if (bulk->found == NULL)
 		bulk->found = make_slot(bulk, true);
-	MemoryContextSwitchTo(caller);
-}
-
-bool
-bulk_find(Bulk *bulk, const Datum *key)
-{
-	MemoryContext caller;
-	bool		found;
-
-	if (bulk->scan == NULL)
-		open_search(bulk);
-	for (int i = 0; i < bulk->scan->numberOfKeys; i++)
-		bulk->keys[i].sk_argument = key[i];
-	caller = MemoryContextSwitchTo(bulk->context);	/* a scan remembers things when it first needs to */
-	index_rescan(bulk->scan, bulk->keys, bulk->scan->numberOfKeys, NULL, 0);
-	found = index_getnext_slot(bulk->scan, ForwardScanDirection, bulk->found);
-	MemoryContextSwitchTo(caller);
-	return found;
 }
 
 bool
 bulk_fetch(Bulk *bulk, ItemPointer tid)
 {
-	if (bulk->found == NULL)
-		bulk->found = make_slot(bulk, true);
+	bulk_prepare_found(bulk);
 	return table_tuple_fetch_row_version(bulk->rel, tid, GetActiveSnapshot(), bulk->found);
 }
 

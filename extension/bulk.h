@@ -20,6 +20,22 @@
 #define BULK_ROWS 500
 #define BULK_BYTES (1024 * 1024)
 
+/* Rows in the order of the primary key, found without a descent through the index for each (bulk_find.c). */
+typedef struct BulkWalk
+{
+	IndexScanDesc scan;			/* of the rows with the same values in all columns but the last, from a value of that one on */
+	ScanKeyData keys[INDEX_MAX_KEYS];
+	FmgrInfo   *compare;		/* of the last column */
+	Datum		last;			/* its value that was looked for last; what is before has been passed */
+	enum
+	{
+		WALK_NOWHERE, WALK_ITEM, WALK_END
+	}			at;
+	int			found;			/* searches since the last descent that needed none */
+	int			pause;			/* searches that are not worth a walk */
+	int			next_pause;
+} BulkWalk;
+
 typedef struct Bulk
 {
 	Relation	rel;
@@ -34,8 +50,10 @@ typedef struct Bulk
 	TupleTableSlot *found;		/* by bulk_find */
 	TupleTableSlot *changed;
 	Relation	key_index;
+	int			nkeys;
 	IndexScanDesc scan;
 	ScanKeyData keys[INDEX_MAX_KEYS];
+	BulkWalk	walk;
 } Bulk;
 
 extern Bulk *bulk_open(Oid table);
@@ -51,6 +69,9 @@ extern int	bulk_flush(Bulk *bulk);
 /* The row with these values of the primary key, in bulk->found. */
 extern bool bulk_find(Bulk *bulk, const Datum *key);
 
+/* The same; costs less when it is called with ascending keys of which many are close to each other. */
+extern bool bulk_find_next(Bulk *bulk, const Datum *key);
+
 /* The row at a tid, in bulk->found. */
 extern bool bulk_fetch(Bulk *bulk, ItemPointer tid);
 
@@ -64,5 +85,9 @@ extern bool bulk_update(Bulk *bulk, ItemPointer tid);
 
 /* Deletes bulk->found. False as above. */
 extern bool bulk_delete(Bulk *bulk);
+
+/* Between bulk.c and bulk_find.c. */
+extern void bulk_prepare_found(Bulk *bulk);
+extern void bulk_end_search(Bulk *bulk);
 
 #endif							/* SYNCHRO_BULK_H */

@@ -142,19 +142,25 @@ read_change(const Entries *e, int part, SynRowChange *change)
 	free_key(e, key);
 }
 
-int
-syn_scope_changes(int64 scope_no, const SynManifestParts *manifest, XLogRecPtr after, SynRowChange **changes)
+typedef struct Changes
+{
+	SynRowChange *list;
+	int			n;
+	int			room;
+} Changes;
+
+/* The changes of one index of positions. False: they are too many, or a digest is one of another manifest. */
+static bool
+read_changes(const char *index, int64 scope_no, const SynManifestParts *manifest, XLogRecPtr after, Changes *changes)
 {
 	Entries		e;
-	int			room = 64;
-	int			n = 0;
+	bool		usable = true;
 
-	*changes = palloc(room * sizeof(SynRowChange));
-	open_entries(&e, manifest, "scope_entry_position");
+	open_entries(&e, manifest, index);
 	syn_lookup_int8(&e.lookup, scope_no);
 	syn_lookup_key(&e.lookup, BTGreaterStrategyNumber, F_PG_LSN_GT, LSNGetDatum(after));
 	syn_lookup_begin(&e.lookup);
-	while (n >= 0 && syn_lookup_next(&e.lookup))
+	while (usable && syn_lookup_next(&e.lookup))
 	{
 		bool		isnull;
 		int			part = syn_manifest_part(manifest, DatumGetInt32(slot_getattr(e.lookup.slot, e.rel_no, &isnull)));
@@ -162,15 +168,24 @@ syn_scope_changes(int64 scope_no, const SynManifestParts *manifest, XLogRecPtr a
 		CHECK_FOR_INTERRUPTS();
 		if (part < 0)
 			continue;
-		if (n == CHANGES_MAX || (is_live(&e) && !is_current(&e)))
-		{
-			n = -1;
+		usable = changes->n < CHANGES_MAX && (!is_live(&e) || is_current(&e));
+		if (!usable)
 			break;
-		}
-		if (n == room)
-			*changes = repalloc(*changes, (room *= 2) * sizeof(SynRowChange));
-		read_change(&e, part, &(*changes)[n++]);
+		if (changes->n == changes->room)
+			changes->list = repalloc(changes->list, (changes->room *= 2) * sizeof(SynRowChange));
+		read_change(&e, part, &changes->list[changes->n++]);
 	}
 	syn_lookup_close(&e.lookup);
-	return n;
+	return usable;
+}
+
+int
+syn_scope_changes(int64 scope_no, const SynManifestParts *manifest, XLogRecPtr after, SynRowChange **changes)
+{
+	Changes		found = {.list = palloc(64 * sizeof(SynRowChange)), .room = 64};
+	bool		usable = read_changes("scope_entry_position", scope_no, manifest, after, &found) &&
+		read_changes("scope_entry_left", scope_no, manifest, after, &found);
+
+	*changes = found.list;
+	return usable ? found.n : -1;
 }

@@ -2,7 +2,7 @@
  * pull_page.c
  *		Finds the effects of a page: those after each cursor, merged by position, scope, table and key.
  *
- * Each scope is read by the index of its positions, from its cursor on and no further than the page can reach. What a page costs does
+ * Each scope is read by the indexes of its positions, from its cursor on and no further than the page can reach. What a page costs does
  * not depend on how much lies behind it.
  */
 #include "postgres.h"
@@ -242,16 +242,14 @@ read_scope(PullPage *page, SynLookup *entry, const EntryColumns *c, int scope)
 	(void) read_range(page, entry, c, scope, &count);
 }
 
+/* Reads the entries of one index of positions. */
 static void
-find_entries(PullPage *page)
+find_entries(PullPage *page, const char *index)
 {
 	SynLookup	entry;
 	EntryColumns c;
 
-	page->room = 64;
-	page->entries = palloc(page->room * sizeof(PageEntry));
-	find_parts(page);
-	syn_lookup_open(&entry, "scope_entry", "scope_entry_position");
+	syn_lookup_open(&entry, "scope_entry", index);
 	c.lsn = syn_lookup_column(&entry, "commit_lsn");
 	c.event = syn_lookup_column(&entry, "event_ordinal");
 	c.effect = syn_lookup_column(&entry, "effect_ordinal");
@@ -271,7 +269,6 @@ find_entries(PullPage *page)
 		if (page->nentries > page->limit)
 			settle(page);
 	}
-	settle(page);
 	syn_lookup_close(&entry);
 }
 
@@ -283,7 +280,12 @@ syn_pull_page(SynPageCursor *cursors, int ncursors, int64 schema_version, XLogRe
 	};
 	int			n;
 
-	find_entries(&page);
+	page.room = 64;
+	page.entries = palloc(page.room * sizeof(PageEntry));
+	find_parts(&page);
+	find_entries(&page, "scope_entry_position");
+	find_entries(&page, "scope_entry_left");
+	settle(&page);
 	n = syn_render_changes(changes, page.entries, Min(page.nentries, page.limit), cursors, page.schema_version);
 	*more = page.nentries > n;
 	if (*more && n > 0)

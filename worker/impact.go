@@ -18,7 +18,9 @@ const (
 var stNumber = &statement{"number", `UPDATE synchro.scope_entry e SET effect_ordinal = n.wanted
   FROM (SELECT x.scope_no, x.rel_no, x.key, x.effect_ordinal,
                (row_number() OVER (PARTITION BY x.scope_no, x.commit_lsn, x.event_ordinal ORDER BY l.table_id, x.key) - 1)::int4 AS wanted
-          FROM unnest($1::int8[]) AS u(scope_no) JOIN synchro.scope_entry x ON x.scope_no = u.scope_no AND x.commit_lsn >= $2::pg_lsn
+          FROM unnest($1::int8[]) AS u(scope_no)
+          JOIN (SELECT * FROM synchro.scope_entry WHERE state <> 'x' UNION ALL SELECT * FROM synchro.scope_entry WHERE state = 'x') x
+            ON x.scope_no = u.scope_no AND x.commit_lsn >= $2::pg_lsn
           JOIN synchro.relation l ON l.rel_no = x.rel_no) n
  WHERE n.wanted <> n.effect_ordinal AND e.scope_no = n.scope_no AND e.rel_no = n.rel_no AND e.key = n.key`}
 

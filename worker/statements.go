@@ -94,8 +94,9 @@ var (
 	stEntries = &statement{"entries", "SELECT synchro._store_entries($1, $2, false)"}
 	stNew     = &statement{"new", "SELECT synchro._store_entries($1, $2, true)"} // of rows that were never there: cheaper
 	// The next effect ordinals of scopes at a position.
-	stEffects = &statement{"effects", `SELECT u.scope_no, coalesce((SELECT max(e.effect_ordinal) + 1 FROM synchro.scope_entry e
-        WHERE e.scope_no = u.scope_no AND e.commit_lsn = $2 AND e.event_ordinal = $3), 0) FROM unnest($1::int8[]) AS u(scope_no)`}
+	stEffects = &statement{"effects", `SELECT u.scope_no, coalesce(greatest((SELECT max(e.effect_ordinal) FROM synchro.scope_entry e
+        WHERE e.scope_no = u.scope_no AND e.commit_lsn = $2 AND e.event_ordinal = $3 AND e.state <> 'x'), (SELECT max(e.effect_ordinal) FROM synchro.scope_entry e
+        WHERE e.scope_no = u.scope_no AND e.commit_lsn = $2 AND e.event_ordinal = $3 AND e.state = 'x')) + 1, 0) FROM unnest($1::int8[]) AS u(scope_no)`}
 	stTouch  = &statement{"touch", `UPDATE synchro.scope s SET high_lsn = $2::pg_lsn FROM unnest($1::int8[]) AS u(scope_no) WHERE s.scope_no = u.scope_no`}
 	stIntern = &statement{"intern", `WITH fresh AS (
   INSERT INTO synchro.scope (scope_id, high_lsn)

@@ -92,9 +92,12 @@ CREATE TABLE synchro.scope_entry (
   row_digest     bytea,                    -- NULL when left
   PRIMARY KEY (scope_no, rel_no, key)
 ) WITH (fillfactor = 90);
-CREATE INDEX scope_entry_position ON synchro.scope_entry (scope_no, commit_lsn, event_ordinal, effect_ordinal);
--- What compaction may delete.
-CREATE INDEX scope_entry_left ON synchro.scope_entry (scope_no, commit_lsn, event_ordinal, effect_ordinal) WHERE state = 'x';
+-- Every entry is in one of these two, so that none costs more than one of them: what a scope holds, and what left it, which compaction may
+-- delete. No two entries of a scope have one position; looking for some would only cost.
+CREATE INDEX scope_entry_position ON synchro.scope_entry (scope_no, commit_lsn, event_ordinal, effect_ordinal)
+  WITH (deduplicate_items = off) WHERE state <> 'x';
+CREATE INDEX scope_entry_left ON synchro.scope_entry (scope_no, commit_lsn, event_ordinal, effect_ordinal)
+  WITH (deduplicate_items = off) WHERE state = 'x';
 
 -- Compactions that the worker has finished; the last ones are kept.
 CREATE TABLE synchro.compaction (

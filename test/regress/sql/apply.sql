@@ -121,5 +121,26 @@ SELECT ap.entries(true, ap.entry(-1, 6, 'l', 4, 6), ap.entry(-1, 6, 'l', 1, 6));
 SELECT ap.entries(false, ap.entry(-1, 6, 'l', 4, 6), ap.entry(-1, 7, 'x', 5, 7));
 SELECT count(*) FROM synchro.scope_entry WHERE scope_no = -1;
 DELETE FROM synchro.scope_entry WHERE scope_no = -1;
+-- Many, which are found side by side, far from each other, in no order; that are not there, or in several versions.
+CREATE FUNCTION ap.entries(p_event int8, p_state text, p_where text, p_order text DEFAULT 'scope, key') RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+  v_entries bytea;
+BEGIN
+  EXECUTE format('SELECT string_agg(ap.entry(scope, $1, $2, key, $1::int), %L ORDER BY %s) FROM generate_series(-3, -2) scope, generate_series(1, 2000) key WHERE %s',
+                 '', p_order, p_where) INTO v_entries USING p_event, p_state;
+  RETURN synchro._store_entries(1, v_entries, false);
+END $$;
+CREATE VIEW ap.stored AS SELECT scope_no, state, event_ordinal, count(*), count(DISTINCT key) AS keys, sum(get_byte(key, 2) * 256 + get_byte(key, 3))
+  FROM synchro.scope_entry WHERE scope_no < 0 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3;
+SELECT ap.entries(1, 'l', 'key % 2 = 0'), ap.entries(2, 'l', 'key % 20 = 1');
+SELECT ap.entries(3, 'l', 'scope = -2 OR key % 3 = 0');
+TABLE ap.stored;
+SELECT ap.entries(4, 'x', 'key % 100 = 0 AND (scope = -2 OR key % 3 = 0)');
+SELECT ap.entries(5, 'l', 'key < 300 AND key % 2 = 0', 'scope DESC, key DESC');
+SELECT ap.entries(6, 'x', 'key BETWEEN 500 AND 700 AND key % 2 = 0', 'hashint4(key), scope');
+SELECT ap.entries(7, 'l', 'key % 51 = 0');
+TABLE ap.stored;
+SELECT ap.entries(8, 'x', 'scope = -3 AND key BETWEEN 1000 AND 1010');
+DELETE FROM synchro.scope_entry WHERE scope_no < 0;
 SELECT synchro.synchro_unregister_table('ap.item');
 DROP SCHEMA ap CASCADE;
