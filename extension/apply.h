@@ -7,11 +7,14 @@
 
 #include "postgres.h"
 
+#include "fmgr.h"
 #include "port/pg_bswap.h"
 #include "storage/itemptr.h"
 #include "utils/array.h"
 #include "utils/rel.h"
 
+#include "bulk.h"
+#include "canonical.h"
 #include "errcodes.h"
 
 typedef struct Octets
@@ -73,8 +76,34 @@ octets_tid(Octets *in, ItemPointer tid)
 	ItemPointerSet(tid, block, octets_u16(in));
 }
 
+/* Bits of what is told of a row. */
+#define TOLD_SOFT 1
+#define TOLD_NEW 2				/* it has a placeholder for its scopes */
+#define TOLD_ABSENT 4			/* it is not there: nothing follows */
+
+typedef struct Teller
+{
+	Bulk	   *bulk;
+	MemoryContext context;		/* of the call */
+	int			rel_no;
+	int64		schema_version;
+	int			key;			/* all in the projection */
+	int			deleted;		/* -1: no such column */
+	int			version;
+	int			scopes;
+	SynRowReader *reader;
+	StringInfoData scratch;
+	StringInfoData out;
+} Teller;
+
+extern void tell_begin(Teller *t, FunctionCallInfo fcinfo);
+extern int	tell(Teller *t, TupleTableSlot *slot, const char *version, uint8 bits);
+extern void tell_tid(Teller *t, int at, ItemPointer tid);
+extern bytea *tell_end(Teller *t);
+
 extern Oid	apply_projection(int rel_no);
 extern int	apply_column(Relation rel, const char *name);	/* counted from 0 */
+extern int	apply_captured_column(Relation rel, int attnum);
 extern ArrayType *apply_int8_array(int n);	/* of zeros */
 
 #endif							/* SYNCHRO_APPLY_H */

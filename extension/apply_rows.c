@@ -31,10 +31,6 @@
 #define VALUE_NULL 0xFFFFFFFF
 #define VALUE_KEPT 0xFFFFFFFE
 
-/* Bits of what is told of a row. */
-#define TOLD_SOFT 1
-#define TOLD_NEW 2				/* it has a placeholder for its scopes */
-
 typedef struct Column
 {
 	int			index;			/* in the projection */
@@ -45,22 +41,13 @@ typedef struct Column
 
 typedef struct Apply
 {
+	Teller		teller;
 	Bulk	   *bulk;
-	MemoryContext context;		/* of the call */
-	int			rel_no;
-	int64		schema_version;
 	bool		tells;			/* of a synced relation */
 	int			ncolumns;
 	Column	   *columns;
-	int			key;			/* all in the projection */
-	int			deleted;		/* -1: no such column */
-	int			version;
-	int			xmin;
-	int			scopes;
+	int			xmin;			/* in the projection */
 	Datum		placeholder;	/* as many zeros as a row will probably have scopes, which will be written over them */
-	SynRowReader *reader;
-	StringInfoData digest_scratch;
-	StringInfoData out;
 	int			tid_at[BULK_ROWS];	/* of the rows that wait, in out */
 	Size		bytes;			/* of them */
 } Apply;
@@ -88,8 +75,8 @@ apply_column(Relation rel, const char *name)
 	return attno - 1;
 }
 
-static int
-captured_index(Relation rel, int attnum)
+int
+apply_captured_column(Relation rel, int attnum)
 {
 	char		name[16];
 
@@ -122,7 +109,7 @@ read_columns(Apply *a, Octets *in)
 		Column	   *c = &a->columns[i];
 		Oid			input;
 
-		c->index = captured_index(rel, (int16) octets_u16(in));
+		c->index = apply_captured_column(rel, (int16) octets_u16(in));
 		c->type = TupleDescAttr(a->bulk->desc, c->index)->atttypid;
 		getTypeInputInfo(c->type, &input, &c->input_param);
 		fmgr_info(input, &c->input);
@@ -147,47 +134,6 @@ set(TupleTableSlot *slot, int index, Datum value)
 	slot->tts_isnull[index] = false;
 }
 
-/* What is told of a row (scopes: NULL for a new one): bits, key octets, digest, scopes that hold it so far, tid; returns where the tid goes. */
-static int
-tell(Apply *a, TupleTableSlot *slot, const char *version, ArrayType *scopes)
-{
-	const SynRelation *rel;
-	const SynValue *values;
-	StringInfo	out = &a->out;
-	uint8		digest[SYN_HASH_LEN];
-	int			start;
-	uint16		len;
-	int			n = scopes && ARR_NDIM(scopes) > 0 ? ARR_DIMS(scopes)[0] : 0;
-
-	values = syn_read_values(&a->reader, a->rel_no, a->schema_version, a->bulk->rel->rd_rel->reltype, slot->tts_values,
-							 slot->tts_isnull, &rel, a->context);
-	syn_row_digest(rel, values, version, SYN_VERSION_LEN, &a->digest_scratch, digest);
-	appendStringInfoChar(out, (a->deleted >= 0 && !slot->tts_isnull[a->deleted] ? TOLD_SOFT : 0) | (scopes ? 0 : TOLD_NEW));
-	start = out->len;
-	appendBinaryStringInfo(out, "\0\0", 2);
-	syn_key_append_bytes(out, &values[rel->key]);
-	len = pg_hton16(out->len - start - 2);
-	memcpy(out->data + start, &len, sizeof(len));
-	appendBinaryStringInfo(out, (char *) digest, SYN_HASH_LEN);
-	len = pg_hton16(n);
-	appendBinaryStringInfo(out, (char *) &len, sizeof(len));
-	for (int i = 0; i < n; i++)
-		syn_append_u64(out, ((int64 *) ARR_DATA_PTR(scopes))[i]);
-	start = out->len;
-	appendBinaryStringInfo(out, "\0\0\0\0\0\0", 6);
-	return start;
-}
-
-static void
-tell_tid(Apply *a, int at, ItemPointer tid)
-{
-	uint32		block = pg_hton32(ItemPointerGetBlockNumber(tid));
-	uint16		offset = pg_hton16(ItemPointerGetOffsetNumber(tid));
-
-	memcpy(a->out.data + at, &block, sizeof(block));
-	memcpy(a->out.data + at + sizeof(block), &offset, sizeof(offset));
-}
-
 static void
 flush(Apply *a)
 {
@@ -195,7 +141,7 @@ flush(Apply *a)
 
 	if (a->tells)
 		for (int i = 0; i < n; i++)
-			tell_tid(a, a->tid_at[i], &a->bulk->slots[i]->tts_tid);
+			tell_tid(&a->teller, a->tid_at[i], &a->bulk->slots[i]->tts_tid);
 	a->bytes = 0;
 }
 
@@ -222,9 +168,9 @@ read_values(Apply *a, Octets *in, TupleTableSlot *slot, bool may_keep)
 static void
 insert_row(Apply *a, TupleTableSlot *slot, const char *version)
 {
-	set(slot, a->scopes, a->placeholder);
+	set(slot, a->teller.scopes, a->placeholder);
 	if (a->tells)
-		a->tid_at[a->bulk->waiting] = tell(a, slot, version, NULL);
+		a->tid_at[a->bulk->waiting] = tell(&a->teller, slot, version, TOLD_NEW);
 	bulk_insert(a->bulk);
 }
 
@@ -233,12 +179,12 @@ static void
 update_row(Apply *a, TupleTableSlot *slot, const char *version)
 {
 	ItemPointerData tid;
-	int			at = a->tells ? tell(a, slot, version, DatumGetArrayTypeP(slot->tts_values[a->scopes])) : 0;
+	int			at = a->tells ? tell(&a->teller, slot, version, 0) : 0;
 
 	if (!bulk_update(a->bulk, &tid))
 		elog(ERROR, "a row was deleted by somebody else");
 	if (a->tells)
-		tell_tid(a, at, &tid);
+		tell_tid(&a->teller, at, &tid);
 }
 
 static void
@@ -254,7 +200,7 @@ store_row(Apply *a, Octets *in)
 
 	memset(slot->tts_isnull, true, sizeof(bool) * a->bulk->desc->natts);
 	read_values(a, in, slot, how == ROW_OLD);
-	there = how != ROW_NEW && bulk_find(a->bulk, &slot->tts_values[a->key]);
+	there = how != ROW_NEW && bulk_find(a->bulk, &slot->tts_values[a->teller.key]);
 	if (there)
 	{
 		slot = bulk_changed(a->bulk);
@@ -262,7 +208,7 @@ store_row(Apply *a, Octets *in)
 	}
 	else if (how == ROW_OLD)
 		ereport(ERROR, (errcode(SYNCHRO_ERR_INVALID_PARAMETER), errmsg("a row is not in its projection")));
-	set(slot, a->version, PointerGetDatum(cstring_to_text_with_len(version, SYN_VERSION_LEN)));
+	set(slot, a->teller.version, PointerGetDatum(cstring_to_text_with_len(version, SYN_VERSION_LEN)));
 	set(slot, a->xmin, TransactionIdGetDatum(xmin));
 	a->bytes += in->at - start;
 	if (there)
@@ -276,22 +222,12 @@ store_row(Apply *a, Octets *in)
 static void
 prepare(Apply *a, FunctionCallInfo fcinfo, Octets *in)
 {
-	Relation	rel;
-
-	a->rel_no = PG_GETARG_INT32(0);
-	a->schema_version = PG_GETARG_INT64(1);
-	a->tells = a->schema_version != 0;
-	a->bulk = bulk_open(apply_projection(a->rel_no));
-	rel = a->bulk->rel;
-	a->key = captured_index(rel, PG_GETARG_INT16(2));
-	a->deleted = PG_GETARG_INT16(3) != 0 ? captured_index(rel, PG_GETARG_INT16(3)) : -1;
-	a->version = apply_column(rel, "server_version");
-	a->xmin = apply_column(rel, "row_xmin");
-	a->scopes = apply_column(rel, "scopes");
+	tell_begin(&a->teller, fcinfo);
+	a->tells = a->teller.schema_version != 0;
+	a->bulk = a->teller.bulk;
+	a->xmin = apply_column(a->bulk->rel, "row_xmin");
 	a->placeholder = PointerGetDatum(apply_int8_array(octets_u8(in)));
 	read_columns(a, in);
-	initStringInfo(&a->digest_scratch);
-	initStringInfo(&a->out);
 }
 
 PG_FUNCTION_INFO_V1(synchro_store_rows);
@@ -305,15 +241,11 @@ synchro_store_rows(PG_FUNCTION_ARGS)
 	Apply	   *a = palloc0(sizeof(Apply));
 	MemoryContext caller;
 
-	a->context = CurrentMemoryContext;
 	prepare(a, fcinfo, &in);
-	appendStringInfoSpaces(&a->out, VARHDRSZ);
 	caller = MemoryContextSwitchTo(a->bulk->rows);
 	while (in.at < in.end)
 		store_row(a, &in);
 	flush(a);
 	MemoryContextSwitchTo(caller);
-	bulk_close(a->bulk);
-	SET_VARSIZE(a->out.data, a->out.len);
-	PG_RETURN_BYTEA_P((bytea *) a->out.data);
+	PG_RETURN_BYTEA_P(tell_end(&a->teller));
 }

@@ -147,7 +147,8 @@ walk_to(Bulk *bulk, Datum key, bool *found)
 static void
 keep(Bulk *bulk, Datum *to, Datum value)
 {
-	Form_pg_attribute att = TupleDescAttr(RelationGetDescr(bulk->key_index), bulk->nkeys - 1);
+	int			column = bulk->key_index->rd_index->indkey.values[bulk->nkeys - 1];
+	Form_pg_attribute att = TupleDescAttr(bulk->desc, column - 1);
 
 	if (!att->attbyval && DatumGetPointer(*to) != NULL)
 		pfree(DatumGetPointer(*to));

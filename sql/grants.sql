@@ -124,6 +124,6 @@ GRANT EXECUTE ON FUNCTION synchro._evaluate_membership(int, bigint, text[]), syn
 GRANT SELECT, INSERT, DELETE ON synchro.compaction TO synchro_worker;
 GRANT EXECUTE ON FUNCTION synchro._next(bigint), synchro._expire_clients(timestamptz), synchro._compact_scopes(bigint, int), synchro._tidy(timestamptz, int) TO synchro_worker;
 GRANT EXECUTE ON FUNCTION synchro._baseline(int, bigint, name), synchro._drift(), synchro._drop_stages(), synchro._renew_fences(int[]), synchro._needed_columns(synchro.registration, name[]) TO synchro_worker;
-GRANT EXECUTE ON FUNCTION synchro._store_rows(int, bigint, smallint, smallint, bytea), synchro._store_scopes(int, bytea),
+GRANT EXECUTE ON FUNCTION synchro._store_rows(int, bigint, smallint, smallint, bytea), synchro._read_rows(int, bigint, smallint, smallint, text[]), synchro._store_scopes(int, bytea),
   synchro._store_entries(bigint, bytea, boolean) TO synchro_worker;
 GRANT SELECT, INSERT, UPDATE, DELETE ON synchro.capture_recovery TO synchro_worker;

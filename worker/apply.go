@@ -274,7 +274,7 @@ func (a *applier) evaluated(ctx context.Context, w *work) ([]call, error) {
 	return a.settle(ctx, now, w.commit.commitLSN, numberNone)
 }
 
-// settle returns the calls that write the entries of stored changes.
+// settle returns the calls that write the entries of stored changes; when there are many it has sent the first of them.
 func (a *applier) settle(ctx context.Context, all []*changes, high pglogrepl.LSN, numbers numbering) ([]call, error) {
 	if err := a.intern(ctx, all, high); err != nil {
 		return nil, err
@@ -284,7 +284,10 @@ func (a *applier) settle(ctx context.Context, all []*changes, high pglogrepl.LSN
 			return nil, err
 		}
 	}
-	calls, touched := a.entries(all, high, numbers)
+	calls, touched, err := a.entries(ctx, all, high, numbers)
+	if err != nil {
+		return nil, err
+	}
 	for _, s := range touched {
 		a.scopes[s] = struct{}{}
 	}

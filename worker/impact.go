@@ -163,26 +163,39 @@ func (a *applier) evaluateImpacts(ctx context.Context) error {
 	return ask(order...)
 }
 
-// evaluateAgain reads rows of projections, and evaluates the memberships of those that are there while the next ones are read.
+// evaluateAgain reads rows of projections and evaluates the memberships of those that are there. The next ones are always asked for
+// before the answers about these are waited for.
 func (a *applier) evaluateAgain(ctx context.Context, all []*changes) error {
-	for i := range len(all) + 1 {
-		var calls []call
-		if i > 0 && len(all[i-1].there) > 0 {
-			calls = append(calls, a.evaluation(all[i-1]))
-		}
+	groups := make([]uint64, len(all))
+	var last uint64
+	ask := func(i int) (err error) {
 		if i < len(all) {
 			ch := all[i]
-			calls = append(calls, call{statement: ch.rel.sql.read, relNo: ch.rel.no, expect: -1, params: [][]byte{ch.keys.param()},
-				binary: readFormats, onRow: ch.readAgain()})
+			groups[i], err = a.send(ctx, []call{{statement: ch.rel.sql.read, relNo: ch.rel.no, expect: 1, params: [][]byte{ch.keys.param()},
+				binary: binaryColumn, onRow: ch.readAgain}})
+			last = groups[i]
 		}
-		if len(calls) == 0 {
+		return err
+	}
+	if err := ask(0); err != nil {
+		return err
+	}
+	for i, ch := range all {
+		if err := ask(i + 1); err != nil {
+			return err
+		}
+		if err := a.await(ctx, groups[i]); err != nil {
+			return err
+		}
+		if len(ch.there) == 0 {
 			continue
 		}
-		if err := a.pipeline.run(ctx, calls); err != nil {
+		var err error
+		if last, err = a.send(ctx, []call{a.evaluation(ch)}); err != nil {
 			return err
 		}
 	}
-	return nil
+	return a.await(ctx, last)
 }
 
 // parseOrdinal reads a one-based ordinal in text form.

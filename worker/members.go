@@ -134,24 +134,31 @@ type membership struct {
 func (ch *changes) told(v [][]byte) error {
 	in := reader{b: bytes.Clone(v[0])}
 	for i := range ch.rows {
-		r := &ch.rows[i]
-		bits := in.u8()
-		r.soft, r.blank = bits&1 != 0, bits&2 != 0
-		r.typed = in.bytes(int(in.u16()))
-		r.digest = in.bytes(sha256.Size)
-		r.old = nil
-		for range in.u16() {
-			r.old = append(r.old, int64(in.u64()))
-		}
-		copy(r.tid[:], in.bytes(tidSize))
-		if in.bad {
-			return errCount
-		}
+		ch.rows[i].told(&in, in.u8())
 	}
 	return in.end()
 }
 
-// read takes the same from a row of a query.
+// Bits of what is told of a row.
+const (
+	toldSoft   = 1
+	toldNew    = 2
+	toldAbsent = 4
+)
+
+// told takes what follows the bits.
+func (r *rowChange) told(in *reader, bits byte) {
+	r.soft, r.blank = bits&toldSoft != 0, bits&toldNew != 0
+	r.typed = in.bytes(int(in.u16()))
+	r.digest = in.bytes(sha256.Size)
+	r.old = nil
+	for n := in.u16(); n > 0 && !in.bad; n-- {
+		r.old = append(r.old, int64(in.u64()))
+	}
+	copy(r.tid[:], in.bytes(tidSize))
+}
+
+// read takes what statements.returning tells from a row of a query.
 func (r *rowChange) read(v [][]byte) (err error) {
 	r.typed, r.soft, r.digest = bytes.Clone(v[0]), len(v[2]) == 1 && v[2][0] == 't', bytes.Clone(v[3])
 	copy(r.tid[:], v[4])
@@ -159,21 +166,22 @@ func (r *rowChange) read(v [][]byte) (err error) {
 	return err
 }
 
-// readAgain takes rows of statements.read. They come in the order of the keys.
-func (ch *changes) readAgain() func([][]byte) error {
-	find := finder(ch.rows, &ch.keys)
-	return func(v [][]byte) error {
-		i, err := find(v[0])
-		if err != nil {
-			return err
+// readAgain stores what _read_rows tells of the rows, in their order.
+func (ch *changes) readAgain(v [][]byte) error {
+	in := reader{b: bytes.Clone(v[0])}
+	for i := range ch.rows {
+		bits := in.u8()
+		if bits&toldAbsent != 0 {
+			continue
 		}
-		ch.there = append(ch.there, i)
 		r := &ch.rows[i]
-		if r.version == [16]byte{} { // it did not change itself
-			copy(r.version[:], v[6])
+		r.told(&in, bits)
+		if version := in.bytes(len(r.version)); r.version == [16]byte{} { // it did not change itself
+			copy(r.version[:], version)
 		}
-		return r.read(v[1:6])
+		ch.there = append(ch.there, int32(i))
 	}
+	return in.end()
 }
 
 func (ch *changes) removed() func([][]byte) error {
@@ -267,7 +275,13 @@ type entry struct {
 // compare orders entries as their key does. Written so, those of a scope lie side by side, in the table as in its indexes,
 // for the writer and for all who will read the scope.
 func (e entry) compare(o entry) int {
-	return cmp.Or(cmp.Compare(e.scope, o.scope), cmp.Compare(e.rel.no, o.rel.no), bytes.Compare(e.row.typed, o.row.typed))
+	if e.scope != o.scope {
+		return cmp.Compare(e.scope, o.scope)
+	}
+	if e.rel != o.rel {
+		return cmp.Compare(e.rel.no, o.rel.no)
+	}
+	return bytes.Compare(e.row.typed, o.row.typed)
 }
 
 // append adds the entry as _store_entries takes it.
@@ -304,8 +318,11 @@ const (
 	numberPosition                  // the same of rows that may have entries
 )
 
-// entries returns the calls that bring entries up to date, and the scopes that they touch.
-func (m *materializer) entries(all []*changes, high pglogrepl.LSN, numbers numbering) (calls []call, touched []int64) {
+// entriesAhead is how many entries are worth a round trip of their own: the database writes them while the next ones are made.
+const entriesAhead = 5000
+
+// entries returns the calls that bring entries up to date, and the scopes that they touch. When there are many it has sent some already.
+func (m *materializer) entries(ctx context.Context, all []*changes, high pglogrepl.LSN, numbers numbering) (calls []call, touched []int64, err error) {
 	var entries []entry
 	baseline, shared := numbers == numberBaseline, numbers >= numberBaseline
 	seen := map[int64]struct{}{}
@@ -367,10 +384,45 @@ func (m *materializer) entries(all []*changes, high pglogrepl.LSN, numbers numbe
 			}
 		}
 	}
+	ahead := func(n int) (err error) {
+		if n >= entriesAhead && len(calls) > 0 {
+			_, err = m.send(ctx, calls)
+			calls = nil
+		}
+		return err
+	}
+	if err := ahead(len(entries)); err != nil {
+		return nil, nil, err
+	}
 	slices.SortFunc(entries, entry.compare)
 	if numbers == numberNow {
 		number(entries)
 	}
+	for len(entries) > 0 {
+		n := min(len(entries), entriesAhead)
+		calls = m.writing(calls, entries[:n], baseline)
+		entries = entries[n:]
+		if err := ahead(len(entries)); err != nil {
+			return nil, nil, err
+		}
+	}
+	if len(touched) > 0 {
+		scopes := array{elem: oidInt8}
+		for _, s := range touched {
+			if m.raised[s] < high { // once a transaction: thousands of scopes may occur in every piece of it
+				m.raised[s] = high
+				scopes.u64(uint64(s))
+			}
+		}
+		if scopes.n > 0 {
+			calls = append(calls, call{statement: stTouch, expect: int64(scopes.n), params: [][]byte{scopes.param(), lsnParam(high)}})
+		}
+	}
+	return calls, touched, nil
+}
+
+// writing adds the calls that write entries.
+func (m *materializer) writing(calls []call, entries []entry, baseline bool) []call {
 	var set, fresh []byte
 	for i := range entries {
 		e := &entries[i]
@@ -388,19 +440,7 @@ func (m *materializer) entries(all []*changes, high pglogrepl.LSN, numbers numbe
 	if len(fresh) > 0 {
 		calls = append(calls, call{statement: stNew, expect: 1, params: [][]byte{schema, fresh}})
 	}
-	if len(touched) > 0 {
-		scopes := array{elem: oidInt8}
-		for _, s := range touched {
-			if m.raised[s] < high { // once a transaction: thousands of scopes may occur in every piece of it
-				m.raised[s] = high
-				scopes.u64(uint64(s))
-			}
-		}
-		if scopes.n > 0 {
-			calls = append(calls, call{statement: stTouch, expect: int64(scopes.n), params: [][]byte{scopes.param(), lsnParam(high)}})
-		}
-	}
-	return calls, touched
+	return calls
 }
 
 // number gives the effects of one event in one scope their ordinals, in the order of table ids and keys. The entries are in the

@@ -16,7 +16,7 @@ type statements struct {
 	waiting string                // of the registry
 	store   *statement            // takes images (work.go), returns what changes.told reads
 	remove  *statement            // of keys; returns key, key octets and scopes of those that were there
-	read    *statement            // of keys; for each that is there: key, returning(), version
+	read    *statement            // of keys; returns what changes.readAgain reads
 	members *statement            // (ord, scope_id) of keys, by ord
 	scopes  *statement            // records which scopes hold rows
 	gone    *statement            // what removing rows will change that impacts others
@@ -31,7 +31,7 @@ func newStatements(rel *relation, reg *registry) *statements {
 	}
 	s.store = s.named("store", fmt.Sprintf("SELECT synchro._store_rows(%d, %d, %d::int2, %d::int2, $1)", rel.no, schema, rel.keyAttnum, rel.deleted))
 	s.remove = s.named("remove", s.removeSQL())
-	s.read = s.named("read", s.readSQL())
+	s.read = s.named("read", fmt.Sprintf("SELECT synchro._read_rows(%d, %d, %d::int2, %d::int2, $1)", rel.no, s.schema, rel.keyAttnum, rel.deleted))
 	s.members = s.named("members", fmt.Sprintf("SELECT ord, scope_id FROM synchro._evaluate_membership(%d, %d, $1::text[])", rel.no, s.gen))
 	s.scopes = s.named("scopes", fmt.Sprintf("SELECT synchro._store_scopes(%d, $1)", rel.no))
 	s.gone = s.named("gone", s.removeImageSQL())
@@ -76,11 +76,6 @@ func (s *statements) returning() string {
 	}
 	return fmt.Sprintf("synchro._key_bytes('%s', %s), p.scopes, %s, synchro._row_digest(%d, %d, p, p.server_version), p.ctid",
 		s.rel.pkType, s.keyText(), soft, s.rel.no, s.schema)
-}
-
-func (s *statements) readSQL() string {
-	return fmt.Sprintf("SELECT %s, %s, p.server_version FROM unnest($1::text[]) AS u(key) JOIN %s p ON p.%s = %s",
-		s.keyText(), s.returning(), s.table(), s.keyColumn().column(), s.key("u.key"))
 }
 
 // removeSQL returns key and scopes of the rows that were there.

@@ -105,10 +105,12 @@ func (c *crossing) write(ctx context.Context, rel *relation, rows []row, all boo
 		}
 		ch.rows[i] = rowChange{lsn: c.at, ordinal: c.ordinal, key: addKey(&ch.keys, r[0]), impacted: !all}
 	}
-	read := call{statement: rel.sql.read, relNo: rel.no, expect: int64(len(rows)), params: [][]byte{ch.keys.param()},
-		binary: readFormats, onRow: ch.readAgain()}
+	read := call{statement: rel.sql.read, relNo: rel.no, expect: 1, params: [][]byte{ch.keys.param()}, binary: binaryColumn, onRow: ch.readAgain}
 	if err := a.pipeline.run(ctx, []call{read}); err != nil {
 		return err
+	}
+	if len(ch.there) != len(rows) {
+		return &failure{relNo: rel.no, err: errCount}
 	}
 	found := c.found[rel.no]
 	if found == nil {
