@@ -107,6 +107,26 @@ SELECT count(*), sum(bits), count(DISTINCT key) FROM ap.store(:rel, :schema,
   (SELECT ap.rows(1, VARIADIC array_agg(ap.row('n', i, i::text, repeat('x', CASE WHEN i % 100 = 0 THEN 20000 ELSE 10 END), '1', NULL) ORDER BY i)) FROM generate_series(1000, 3499) i));
 SELECT count(*), sum(length(c2)), min(scopes), max(scopes) FROM ap.projection WHERE c1 >= 1000;
 
+-- Rows are read by their keys in any order, also those that have been stored again, and those that are not there.
+CREATE VIEW ap.expected AS
+  SELECT p.c1::text AS id, CASE WHEN p.c4 IS NULL THEN '\x00'::bytea ELSE '\x01' END || '\x0004' || synchro._key_bytes('int', p.c1::text) || synchro._row_digest(:rel, :schema, p, p.server_version)
+         || int2send(cardinality(p.scopes)::int2) || coalesce((SELECT string_agg(int8send(s), '' ORDER BY n) FROM unnest(p.scopes) WITH ORDINALITY u(s, n)), '')
+         || tidsend(p.ctid) || convert_to(p.server_version, 'UTF8') AS told
+    FROM synchro_data.r_:rel p;
+SELECT count(*) FROM ap.store(:rel, :schema, (SELECT ap.rows(1, VARIADIC array_agg(ap.row('o', i + 1, i::text, '<kept>', '2', NULL) ORDER BY i)) FROM generate_series(1000, 1400) i));
+CREATE TEMP TABLE asked (what text, id int, ord int);
+INSERT INTO asked SELECT 'all', i, i FROM generate_series(-10, 3600) i;
+INSERT INTO asked SELECT 'backwards', i, -i FROM generate_series(-10, 3600) i;
+INSERT INTO asked SELECT 'few', i * 90, i FROM generate_series(-1, 40) i;
+INSERT INTO asked SELECT 'mixed', i, hashint4(i) FROM generate_series(900, 1900) i;
+INSERT INTO asked SELECT 'few and many', i, i FROM generate_series(0, 3600) i WHERE i % 100 = 0 OR i / 300 % 2 = 1;
+SELECT what, count(*), count(told), synchro._read_rows(:rel, :schema, 1::int2, 4::int2, array_agg(a.id::text ORDER BY ord)) = string_agg(coalesce(told, '\x04'), '' ORDER BY ord) AS right
+  FROM asked a LEFT JOIN ap.expected e ON e.id = a.id::text GROUP BY what ORDER BY what;
+SELECT synchro._read_rows(:rel, :schema, 1::int2, 4::int2, '{}');
+SELECT synchro._read_rows(:rel, :schema, 1::int2, 4::int2, '{1000,01001}');
+SELECT synchro._read_rows(:rel, :schema, 1::int2, 4::int2, '{1000,NULL}');
+SELECT synchro._read_rows(:rel, :schema, 1::int2, 4::int2, '{1000,x}');
+
 -- Entries.
 CREATE FUNCTION ap.entry(p_scope int8, p_event int8, p_state text, p_key int, p_version int) RETURNS bytea LANGUAGE sql AS $$
   SELECT int8send(p_scope) || int8send(4096) || int8send(p_event) || int4send(9000) || int4send(3) || convert_to(p_state, 'UTF8') || '\x0004' || int4send(p_key)
