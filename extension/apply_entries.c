@@ -94,14 +94,16 @@ synchro_store_entries(PG_FUNCTION_ARGS)
 	{
 		Datum		values[NCOLUMNS];
 		TupleTableSlot *slot;
+		bool		replaces;
 
 		read_entry(&in, schema_version, values);
-		if (!all_new && !remove_entry(bulk, values) && DatumGetChar(values[STATE]) == STATE_LEFT)
+		replaces = !all_new && remove_entry(bulk, values);
+		if (!all_new && !replaces && DatumGetChar(values[STATE]) == STATE_LEFT)
 			ereport(ERROR, (errcode(SYNCHRO_ERR_INVALID_PARAMETER), errmsg("a row is not in a scope that it leaves")));
 		slot = bulk_slot(bulk);
 		memset(slot->tts_isnull, true, sizeof(bool) * bulk->desc->natts);
 		fill(slot, columns, values);
-		bulk_insert(bulk);
+		bulk_insert(bulk, replaces);
 		if (bulk->waiting == BULK_ROWS || total % BULK_ROWS == 0)
 			bulk_flush(bulk);
 	}

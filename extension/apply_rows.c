@@ -171,7 +171,7 @@ insert_row(Apply *a, TupleTableSlot *slot, const char *version)
 	set(slot, a->teller.scopes, a->placeholder);
 	if (a->tells)
 		a->tid_at[a->bulk->waiting] = tell(&a->teller, slot, version, TOLD_NEW);
-	bulk_insert(a->bulk);
+	bulk_insert(a->bulk, false);
 }
 
 /* Stores a row over the one that is there. */

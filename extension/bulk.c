@@ -8,6 +8,7 @@
 #include "access/table.h"
 #include "access/tableam.h"
 #include "access/xact.h"
+#include "catalog/index.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
@@ -70,9 +71,36 @@ bulk_slot(Bulk *bulk)
 }
 
 void
-bulk_insert(Bulk *bulk)
+bulk_insert(Bulk *bulk, bool unique)
 {
+	bulk->unique[bulk->waiting] = unique;
 	ExecStoreVirtualTuple(bulk->slots[bulk->waiting++]);
+}
+
+/* Adds the waiting rows to one index: in one index at a time, they go to pages that have just been touched. */
+static void
+insert_into_index(Bulk *bulk, int which)
+{
+	Relation	index = bulk->info->ri_IndexRelationDescs[which];
+	IndexInfo  *info = bulk->info->ri_IndexRelationInfo[which];
+	ExprContext *econtext = GetPerTupleExprContext(bulk->estate);
+	Datum		values[INDEX_MAX_KEYS];
+	bool		nulls[INDEX_MAX_KEYS];
+
+	if (info->ii_Predicate != NIL && info->ii_PredicateState == NULL)
+		info->ii_PredicateState = ExecPrepareQual(info->ii_Predicate, bulk->estate);
+	for (int i = 0; i < bulk->waiting; i++)
+	{
+		TupleTableSlot *slot = bulk->slots[i];
+		IndexUniqueCheck check = info->ii_Unique && !bulk->unique[i] ? UNIQUE_CHECK_YES : UNIQUE_CHECK_NO;
+
+		econtext->ecxt_scantuple = slot;
+		if (info->ii_PredicateState && !ExecQual(info->ii_PredicateState, econtext))
+			continue;
+		FormIndexDatum(info, slot, bulk->estate, values, nulls);
+		index_insert(index, values, nulls, &slot->tts_tid, bulk->rel, check, false, info);
+	}
+	ResetExprContext(econtext);
 }
 
 int
@@ -84,11 +112,8 @@ bulk_flush(Bulk *bulk)
 	CHECK_FOR_INTERRUPTS();
 	if (n > 0)
 		table_multi_insert(bulk->rel, bulk->slots, n, GetCurrentCommandId(true), 0, NULL);
-	for (int i = 0; i < n; i++)
-	{
-		list_free(syn_insert_index_tuples(bulk->info, bulk->slots[i], bulk->estate, false, false));
-		ResetPerTupleExprContext(bulk->estate);
-	}
+	for (int i = 0; i < bulk->info->ri_NumIndices; i++)
+		insert_into_index(bulk, i);
 	MemoryContextSwitchTo(caller);
 	MemoryContextReset(bulk->rows);
 	bulk->waiting = 0;
