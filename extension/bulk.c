@@ -71,9 +71,9 @@ bulk_slot(Bulk *bulk)
 }
 
 void
-bulk_insert(Bulk *bulk, bool unique)
+bulk_insert(Bulk *bulk, bool replaces)
 {
-	bulk->unique[bulk->waiting] = unique;
+	bulk->replaces[bulk->waiting] = replaces;
 	ExecStoreVirtualTuple(bulk->slots[bulk->waiting++]);
 }
 
@@ -87,12 +87,14 @@ insert_into_index(Bulk *bulk, int which)
 	Datum		values[INDEX_MAX_KEYS];
 	bool		nulls[INDEX_MAX_KEYS];
 
+	if (!info->ii_ReadyForInserts)
+		return;
 	if (info->ii_Predicate != NIL && info->ii_PredicateState == NULL)
 		info->ii_PredicateState = ExecPrepareQual(info->ii_Predicate, bulk->estate);
 	for (int i = 0; i < bulk->waiting; i++)
 	{
 		TupleTableSlot *slot = bulk->slots[i];
-		IndexUniqueCheck check = info->ii_Unique && !bulk->unique[i] ? UNIQUE_CHECK_YES : UNIQUE_CHECK_NO;
+		IndexUniqueCheck check = info->ii_Unique && !bulk->replaces[i] ? UNIQUE_CHECK_YES : UNIQUE_CHECK_NO;
 
 		econtext->ecxt_scantuple = slot;
 		if (info->ii_PredicateState && !ExecQual(info->ii_PredicateState, econtext))

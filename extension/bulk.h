@@ -45,7 +45,7 @@ typedef struct Bulk
 	MemoryContext context;		/* of all this */
 	MemoryContext rows;			/* of the rows that wait: what their values point to */
 	TupleTableSlot *slots[BULK_ROWS];
-	bool		unique[BULK_ROWS];
+	bool		replaces[BULK_ROWS];
 	int			nslots;
 	int			waiting;
 	TupleTableSlot *found;		/* by bulk_find */
@@ -61,11 +61,11 @@ extern Bulk *bulk_open(Oid table);
 extern void bulk_close(Bulk *bulk);
 
 /*
- * A slot for the next row; the caller fills in all values, then calls bulk_insert. Unique: it replaces a row with the same keys that bulk_delete
- * has just deleted, so that unique indexes need not look for another one.
+ * A slot for the next row; the caller fills in all values, then calls bulk_insert. It replaces another one: bulk_delete has just
+ * deleted the row with the same key, and unique indexes need not be searched for one.
  */
 extern TupleTableSlot *bulk_slot(Bulk *bulk);
-extern void bulk_insert(Bulk *bulk, bool unique);
+extern void bulk_insert(Bulk *bulk, bool replaces);
 
 /* Writes the waiting rows and forgets what they held; slots[0 .. returned number - 1] then have their tids. */
 extern int	bulk_flush(Bulk *bulk);
