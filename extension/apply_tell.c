@@ -13,6 +13,7 @@
 #include "utils/memutils.h"
 
 #include "apply.h"
+#include "compat.h"
 #include "random.h"
 
 /* Arguments 0 to 3 are relation, schema version, and the columns of its key and of deleted_at, 0: none. */
