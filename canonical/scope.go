@@ -22,11 +22,14 @@ type ScopeHash struct {
 	hash     hash.Hash
 	left     uint64
 	previous []byte
-	key      int // where the key's value begins in previous: entries of one table share what is before
-	scratch  []byte
+	key      int    // where the key's value begins in previous: entries of one table share what is before
+	pending  []byte // what the hash gets next
 	started  bool
 	failed   error
 }
+
+// batch is how many octets the hash gets at once: many small pieces take longer.
+const batch = 4096
 
 // NewScopeHash starts the digest of one scope under one schema.
 func NewScopeHash(schemaHash [HashSize]byte, scopeID string, cardinality uint64) (*ScopeHash, error) {
@@ -53,10 +56,16 @@ func (h *ScopeHash) Add(identity []byte, digest *[HashSize]byte) error {
 	h.left--
 	h.started = true
 	h.previous = append(h.previous[:0], identity...)
-	h.scratch = appendBlob(h.scratch[:0], identity)
-	h.scratch = append(h.scratch, digest[:]...)
-	h.hash.Write(h.scratch)
+	h.pending = append(appendBlob(h.pending, identity), digest[:]...)
+	if len(h.pending) >= batch {
+		h.flush()
+	}
 	return nil
+}
+
+func (h *ScopeHash) flush() {
+	h.hash.Write(h.pending)
+	h.pending = h.pending[:0]
 }
 
 func (h *ScopeHash) check(identity []byte) error {
@@ -85,6 +94,7 @@ func (h *ScopeHash) check(identity []byte) error {
 
 // Clone returns a copy that goes on for itself.
 func (h *ScopeHash) Clone() *ScopeHash {
+	h.flush()
 	state, err := h.hash.(hash.Cloner).Clone()
 	if err != nil {
 		panic("SHA-256 cannot be copied: " + err.Error())
@@ -100,6 +110,7 @@ func (h *ScopeHash) Sum() (sum [HashSize]byte, err error) {
 	if h.left != 0 {
 		return sum, fmt.Errorf("%w: fewer entries than announced", ErrScope)
 	}
+	h.flush()
 	h.hash.Sum(sum[:0])
 	return sum, nil
 }

@@ -1,8 +1,12 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"synchro/protocol"
@@ -113,22 +117,39 @@ func (s *Session) checkDigests(checksums map[string]string) error {
 	if len(checksums) != len(s.scopes) {
 		return mismatch("terminal checksums do not cover exactly the active scopes")
 	}
+	var stale []*scope
 	for id, sc := range s.scopes {
 		want, given := checksums[id]
 		if !given {
 			return mismatch("terminal checksums do not cover exactly the active scopes")
 		}
-		if !sc.complete || sc.verified == want {
-			continue
+		if sc.complete && sc.verified != want {
+			stale = append(stale, sc)
 		}
-		digest, err := sc.digest(s.verifier.hash)
-		if err != nil {
-			return err
-		}
-		if digest != want {
-			return mismatch("scope digest differs from the server's")
-		}
-		sc.verified = digest
 	}
-	return nil
+	return each(stale, func(sc *scope) error { return sc.check(s.verifier.hash, checksums[sc.id]) })
+}
+
+// each does something with every scope, on all processors, and returns one of the errors.
+func each(scopes []*scope, do func(*scope) error) error {
+	var next atomic.Int64
+	errs := make([]error, min(len(scopes), runtime.GOMAXPROCS(0)))
+	work := func(worker int) {
+		for errs[worker] == nil {
+			i := int(next.Add(1)) - 1
+			if i >= len(scopes) {
+				return
+			}
+			errs[worker] = do(scopes[i])
+		}
+	}
+	var others sync.WaitGroup
+	for worker := 1; worker < len(errs); worker++ {
+		others.Go(func() { work(worker) })
+	}
+	if len(errs) > 0 {
+		work(0)
+	}
+	others.Wait()
+	return cmp.Or(errs...)
 }

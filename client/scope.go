@@ -187,3 +187,16 @@ func (s *scope) digest(schema [canonical.HashSize]byte) (string, error) {
 	sum, err := h.Sum()
 	return canonical.HexDigest(sum), err
 }
+
+// check compares the digest of what is held with the server's.
+func (s *scope) check(schema [canonical.HashSize]byte, want string) error {
+	digest, err := s.digest(schema)
+	if err != nil {
+		return err
+	}
+	if digest != want {
+		return mismatch("scope digest differs from the server's")
+	}
+	s.verified = digest
+	return nil
+}
