@@ -23,7 +23,7 @@ static const struct
 	{"slot_foreign", "Name another slot in synchro.replication_slot, or drop the one that is there."},
 	{"slot_active", "Another process streams from the worker's slot; see pg_replication_slots."},
 	{"synchronous_standby", "Name the standbys in synchronous_standby_names: '*' makes the worker one of them."},
-	{"stream_identity", "The database was restored or promoted: positions mean something else here. Create the extension anew, and register again."},
+	{"stream_identity", "The database was restored or promoted: positions mean something else here. After pg_restore register again and call synchro_accept_restore(), else create the extension anew: docs/operations.md."},
 	{"taken_over", "Another worker serves this database."},
 	{"fence_key_missing", "Restore the active key of purpose fence in synchro.secret_key."},
 	{"host_mismatch", "Install the library and the core of one version, then restart the server."},

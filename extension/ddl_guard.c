@@ -107,8 +107,9 @@ check_rewrite(AlterTableStmt *statement, const char *column)
 		foreach(cell, find_all_inheritors(relid, NoLock, NULL))
 			if (ddl_captures(lfirst_oid(cell), column))
 				ddl_content_changes(lfirst_oid(cell), "the values of a captured column of a registered table cannot be computed anew",
-									"To change it on purpose, call synchro_unregister_table() before and synchro_register_table() after it, "
-									"in one transaction.");
+									"Instead of retyping, add a column and register the table with it. Where the type stays, and only its length, "
+									"its precision or the expression changes, call synchro_unregister_table() before and "
+									"synchro_register_table() after it, in one transaction.");
 }
 
 /* Returns the partition that the command attaches to a registered table, or detaches from it. */
