@@ -51,7 +51,8 @@ static const struct
 #define WAIT "Unregister the table, and go on once the worker has activated that."
 #define OURS "Registration keeps the publication in step. A superuser who knows better can set synchro.ddl_guard to off."
 	{"relations", "dropped", "registered table %s cannot be dropped", "Call synchro_unregister_table() before it, in the same transaction."},
-	{"relations", "renamed", "registered table %s cannot be renamed or moved", RECONFIGURE},
+	{"relations", "renamed", "registered table %s cannot be renamed or moved",
+	"To change it on purpose, unregister the table, and register it under its new name once the worker has activated that."},
 	{"relations", "unlogged", "registered table %s cannot become unlogged, nor have unlogged partitions", "Unregister the table first."},
 	{"relations", "access_method", "registered table %s and its partitions must be heap tables", "Make it a heap table: USING heap."},
 	{"relations", "replica_identity", "the replica identity of registered table %s cannot be changed", "Capture needs REPLICA IDENTITY DEFAULT."},

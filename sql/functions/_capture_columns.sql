@@ -1,9 +1,11 @@
 CREATE FUNCTION synchro._capture_columns(p_relation oid, p_columns name[]) RETURNS int LANGUAGE plpgsql
 SET search_path = pg_catalog, synchro, pg_temp AS $fn$
 -- Introduces the relation and the named columns: issues their ids once and gives the projection table a column for each.
--- Returns rel_no. Errors: unsupported_type; 0A000 for a captured column that was renamed or retyped; 55P03. Locks: the projection table, if a column is added.
+-- Returns rel_no. Errors: unsupported_type; 0A000 for a captured column that was renamed or retyped, and for a relation that has another name
+-- than what is in use knows it by; 55P03. Locks: the projection table, if a column is added.
 DECLARE
   v_rel_no int;
+  v_old    record;
   v_col    record;
 BEGIN
   -- From PostgreSQL 18 on there are generated columns that are computed at each read.
@@ -21,6 +23,16 @@ BEGIN
   END IF;
   PERFORM synchro._renew_relation(p_relation);
   SELECT l.rel_no INTO v_rel_no FROM synchro.relation l WHERE l.relation_oid = p_relation;
+  -- The worker, its stream and the fences in it know a relation by one name as long as anything of it is in use.
+  SELECT l.physical_schema, l.physical_relation, n.nspname, c.relname INTO v_old
+    FROM synchro.relation l JOIN pg_class c ON c.oid = l.relation_oid JOIN pg_namespace n ON n.oid = c.relnamespace
+   WHERE l.rel_no = v_rel_no AND (l.physical_schema, l.physical_relation) <> (n.nspname, c.relname);
+  IF FOUND AND synchro._is_held(v_rel_no) THEN
+    RAISE EXCEPTION USING ERRCODE = '0A000', MESSAGE = format('the relation was registered as %I.%I', v_old.physical_schema, v_old.physical_relation),
+      HINT = 'unregister it, and register it under its new name once that is active; or give it the name that it had';
+  ELSIF FOUND THEN
+    UPDATE synchro.relation SET physical_schema = v_old.nspname, physical_relation = v_old.relname WHERE rel_no = v_rel_no;
+  END IF;
   IF v_rel_no IS NULL THEN
     INSERT INTO synchro.relation (physical_schema, physical_relation, relation_oid)
     SELECT n.nspname, c.relname, c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace

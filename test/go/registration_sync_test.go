@@ -7,10 +7,40 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"synchro/canonical"
 	"synchro/client"
 	"synchro/internal/pgtest"
 )
+
+// A renamed table comes back under its new name, with its ids, once its unregistration is active; not before, when the stream knows it by the old one.
+func TestRegistrationOfARenamedTable(t *testing.T) {
+	t.Parallel()
+	c := newCore(t, pgtest.Config{})
+	c.exec("INSERT INTO app.item (id, owner) VALUES (1, 'ada')")
+	c.start()
+	c.streaming()
+	activated := "SELECT p.registry_generation = (SELECT max(generation) FROM synchro.registry_generation) FROM synchro.progress p"
+	c.register()
+	c.poll("activation", activated, "true")
+	table := c.value("SELECT table_id FROM synchro.relation WHERE relation_oid = 'app.item'::regclass")
+	register := "SELECT synchro.synchro_register_table('app.renamed', 'app.item_scopes', p_push_policy => 'read_only')"
+	var refused *pgconn.PgError
+	if _, err := c.db.Exec(t.Context(), "SELECT synchro.synchro_unregister_table('app.item'); ALTER TABLE app.item RENAME TO renamed; "+register); !errors.As(err, &refused) || refused.Code != "0A000" {
+		t.Fatalf("registered under another name in the same transaction: %v", err)
+	}
+	c.exec("SELECT synchro.synchro_unregister_table('app.item'); ALTER TABLE app.item RENAME TO renamed")
+	c.poll("activation", activated, "true")
+	c.exec(register + "; UPDATE app.renamed SET owner = 'bob'; INSERT INTO app.renamed (id, owner) VALUES (2, 'ada')")
+	c.exec("DELETE FROM app.renamed WHERE id = 1")
+	c.poll("activation", activated, "true")
+	c.materialized()
+	c.want("SELECT count(*) FROM synchro.quarantine", "0")
+	c.want("SELECT count(*) FROM synchro._drift()", "0")
+	c.want("SELECT count(*) FROM synchro.scope_entry WHERE state = 'l'", "1")
+	c.want("SELECT table_id FROM synchro.relation WHERE relation_oid = 'app.renamed'::regclass", table)
+}
 
 // Writers go on while the table is registered, unregistered and registered again: each time all rows and changes are there.
 func TestRegistrationUnderWrites(t *testing.T) {
