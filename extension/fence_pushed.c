@@ -38,19 +38,24 @@ link_fence(int i)
 	*chain = i;
 }
 
+/* In an order in which a failure to get memory leaves everything as it was: the fences before it may still have to be undone. */
 static void
 make_room(void)
 {
+	int			wanted = Max(2 * room, MIN_ROOM);
+	int		   *wider;
+
 	if (count < room)
 		return;
-	if (room == 0)
+	if (context == NULL)
 		context = AllocSetContextCreate(TopTransactionContext, "synchro fences of a push", ALLOCSET_DEFAULT_SIZES);
-	else
+	wider = MemoryContextAllocHuge(context, sizeof(int) * wanted);
+	fences = room == 0 ? MemoryContextAlloc(context, sizeof(PushedFence) * wanted) :
+		repalloc_huge(fences, sizeof(PushedFence) * wanted);
+	if (room > 0)
 		pfree(chains);
-	room = Max(2 * room, MIN_ROOM);
-	fences = count == 0 ? MemoryContextAlloc(context, sizeof(PushedFence) * room) :
-		repalloc_huge(fences, sizeof(PushedFence) * room);
-	chains = MemoryContextAllocHuge(context, sizeof(int) * room);
+	chains = wider;
+	room = wanted;
 	memset(chains, 0xFF, sizeof(int) * room);
 	for (int i = 0; i < count; i++)
 		link_fence(i);

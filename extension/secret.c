@@ -32,6 +32,7 @@ enum
 static SynchroSecret *keys = NULL;	/* TopMemoryContext */
 static int	key_count = 0;
 static Oid	key_table = InvalidOid; /* InvalidOid: the cache is empty */
+static bool complete = false;	/* false also after a failure to fill it */
 static bool callback_registered = false;
 
 /* Drops the cache when the key table, or everything, is invalidated. */
@@ -80,6 +81,7 @@ load_keys(void)
 		CacheRegisterRelcacheCallback(forget_keys, (Datum) 0);
 		callback_registered = true;
 	}
+	complete = false;
 	if (keys)
 	{
 		explicit_bzero(keys, key_count * sizeof(SynchroSecret));
@@ -112,12 +114,13 @@ load_keys(void)
 	table_close(rel, AccessShareLock);
 	keys = fresh;
 	key_count = count;
+	complete = true;
 }
 
 const SynchroSecret *
 synchro_next_secret(const char *purpose, const SynchroSecret *previous)
 {
-	if (previous == NULL && key_table == InvalidOid)
+	if (previous == NULL && (key_table == InvalidOid || !complete))
 		load_keys();
 	for (int i = previous ? previous - keys + 1 : 0; i < key_count; i++)
 		if (strcmp(keys[i].purpose, purpose) == 0)

@@ -40,6 +40,12 @@ SELECT synchro.synchro_retire_key(NULL);
 ROLLBACK TO s;
 SELECT synchro.synchro_retire_key(:'fence_key');
 ROLLBACK TO s;
+-- Keys that could not be read are read again: not as if there were none.
+CREATE FUNCTION ep.key_or_error() RETURNS text LANGUAGE plpgsql AS $$ BEGIN RETURN synchro._token_key('cursor'); EXCEPTION WHEN internal_error THEN RETURN 'error'; END $$;
+INSERT INTO synchro.secret_key (purpose, key_id, secret, state) VALUES ('cursor', 'short', '', 'verify_only');
+SELECT ep.key_or_error() AS first, ep.key_or_error() AS second;
+ROLLBACK TO s;
+SELECT synchro._token_key('cursor') IS NOT NULL AS there;
 -- Retired: what it signed is refused, its secret is gone, and it cannot be used again.
 SELECT synchro.synchro_retire_key(:'cursor_key'), synchro.synchro_retire_key(:'cursor_key') AS again;
 SELECT state, length(secret) FROM synchro.secret_key WHERE key_id = :'cursor_key';
