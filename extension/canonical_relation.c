@@ -86,6 +86,7 @@ static void
 renew_cache(void)
 {
 	HASHCTL		ctl = {.keysize = sizeof(RelationKey), .entrysize = sizeof(RelationEntry)};
+	Oid			tables[lengthof(cache_tables)];
 
 	if (!callbacks_registered)
 	{
@@ -94,17 +95,20 @@ renew_cache(void)
 		RegisterSubXactCallback(on_subtransaction_end, NULL);
 		callbacks_registered = true;
 	}
+	/* What may fail comes before there is a cache: one that doesn't know its tables would never be renewed. */
+	for (int i = 0; i < lengthof(cache_tables); i++)
+		tables[i] = get_relname_relid(table_names[i], get_namespace_oid("synchro", false));
 	if (cache_cxt)
 		MemoryContextSetParent(cache_cxt, TopTransactionContext);
 	cache = NULL;
+	cache_cxt = NULL;
 	cache_cxt = AllocSetContextCreate(TopMemoryContext, "synchro relations", ALLOCSET_DEFAULT_SIZES);
 	ctl.hcxt = cache_cxt;
 	cache = hash_create("synchro relations", 32, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 
+	memcpy(cache_tables, tables, sizeof(tables));
 	cache_stale = false;
 	cache_provisional = false;
-	for (int i = 0; i < lengthof(cache_tables); i++)
-		cache_tables[i] = get_relname_relid(table_names[i], get_namespace_oid("synchro", false));
 }
 
 /* A column of the current SPI row that the schema declares NOT NULL. */
