@@ -25,6 +25,9 @@
 #include "canonical_scope.h"
 #include "errcodes.h"
 
+/* So many octets are hashed at once: few calls, and what was just written is still near the processor. */
+#define GATHERED (8 * 1024)
+
 /* One relation's part of a scope. */
 typedef struct Part
 {
@@ -76,7 +79,7 @@ flush(SynScopeHash *hash)
 StringInfo
 syn_scope_hash_entry(SynScopeHash *hash)
 {
-	if (hash->buf.len > 48 * 1024)
+	if (hash->buf.len > GATHERED)
 		flush(hash);
 	hash->added++;
 	return &hash->buf;
@@ -95,7 +98,7 @@ syn_scope_hash_begin(SynScopeHash *hash, const uint8 *schema_hash, const char *s
 	if (!hash->ctx || pg_cryptohash_init(hash->ctx) < 0)
 		elog(ERROR, "could not compute SHA-256: %s", pg_cryptohash_error(hash->ctx));
 	initStringInfo(&hash->buf);
-	enlargeStringInfo(&hash->buf, 64 * 1024);
+	enlargeStringInfo(&hash->buf, 2 * GATHERED);
 	syn_append_domain(&hash->buf, "synchro:v3:scope-digest:v1");
 	appendBinaryStringInfo(&hash->buf, (const char *) schema_hash, SYN_HASH_LEN);
 	syn_append_blob(&hash->buf, scope_id, scope_len);

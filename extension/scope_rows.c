@@ -153,31 +153,51 @@ compare_changes(const void *a, const void *b)
 	return compare_rows(x->part, x->key, x->keylen, y->part, y->key, y->keylen);
 }
 
+/* Adds records of other rows as they stand there. */
+static void
+add_run(SynScopeRows *rows, const SynScopeRows *from, int at, int end, uint64 count)
+{
+	rows->count += count;
+	if ((Size) rows->data.len + (end - at) > rows->limit)
+		rows->complete = false;
+	if (rows->complete)
+		appendBinaryStringInfoNT(&rows->data, from->data.data + at, end - at);
+}
+
 void
 syn_rows_merge(const SynScopeRows *before, SynRowChange *changes, int n, SynScopeRows *after)
 {
-	Record		r;
 	int			at = 0;
-	bool		more = next_record(before, &at, &r);
+	uint64		left = before->count;
 
 	syn_rows_reset(after, Min(before->data.len + (Size) n * 64, after->limit));
 	qsort(changes, n, sizeof(SynRowChange), compare_changes);
-	for (int i = 0; i < n || more;)
+	for (int i = 0; i < n; i++)
 	{
-		const SynRowChange *c = i < n ? &changes[i] : NULL;
-		int			diff = !c ? -1 : !more ? 1 : compare_rows(r.part, r.key, r.keylen, c->part, c->key, c->keylen);
+		const SynRowChange *c = &changes[i];
+		Record		r;
+		int			start = at;
+		int			next = at;
+		uint64		count = 0;
+		int			diff = 1;
 
-		if (diff < 0)
-			syn_rows_add(after, r.part, r.key, r.keylen, r.key + r.keylen);
-		else
+		/* Most rows stay, and they are many. */
+		while (next_record(before, &next, &r) && (diff = compare_rows(r.part, r.key, r.keylen, c->part, c->key, c->keylen)) < 0)
 		{
-			if (c->live)
-				syn_rows_add(after, c->part, c->key, c->keylen, c->digest);
-			i++;
+			at = next;
+			count++;
 		}
-		if (diff <= 0)
-			more = next_record(before, &at, &r);
+		add_run(after, before, start, at, count);
+		left -= count;
+		if (diff == 0)
+		{
+			at = next;
+			left--;
+		}
+		if (c->live)
+			syn_rows_add(after, c->part, c->key, c->keylen, c->digest);
 	}
+	add_run(after, before, at, before->data.len, left);
 }
 
 char *
