@@ -132,10 +132,10 @@ type place struct {
 	row int32
 }
 
-// gather returns the part-th of parts of the rows to evaluate, each once, at the position of its last event. Those that base
-// holds only move there. No element has more rows than limit.
-func (f *aftermath) gather(reg *registry, base []*changes, part, parts uint64, limit int) ([]*changes, error) {
-	var out []*changes
+// gather hands out the part-th of parts of the rows to evaluate, each once, in changes of no more rows than limit: a row's last event, which
+// is its position, may come after it was handed out. Those that base holds only move.
+func (f *aftermath) gather(reg *registry, base []*changes, part, parts uint64, limit int, ready func(*changes) error) error {
+	var order []*relation
 	current := map[*relation]*changes{}
 	places := map[string]place{}
 	mine := func(id []byte) bool { return parts <= 1 || maphash.Bytes(f.seed, id)%parts == part }
@@ -180,17 +180,27 @@ func (f *aftermath) gather(reg *registry, base []*changes, part, parts uint64, l
 			return nil
 		}
 		ch := current[rel]
-		if ch == nil || len(ch.rows) >= limit {
+		if ch == nil {
 			ch = &changes{rel: rel, keys: array{elem: oidText}, gone: array{elem: oidText}, reread: true}
 			current[rel] = ch
-			out = append(out, ch)
+			order = append(order, rel)
 		}
 		places[string(id)] = place{ch, int32(len(ch.rows))}
 		row.key = addKey(&ch.keys, r.b)
 		ch.rows = append(ch.rows, row)
-		return nil
+		if len(ch.rows) < limit {
+			return nil
+		}
+		delete(current, rel)
+		return ready(ch)
 	})
-	return out, err
+	for _, rel := range order {
+		if ch := current[rel]; ch != nil && err == nil {
+			delete(current, rel)
+			err = ready(ch)
+		}
+	}
+	return err
 }
 
 // later moves a row to the position of another event that touched it, unless that came before.

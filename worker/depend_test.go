@@ -129,8 +129,11 @@ func TestAftermathGathersEveryRowOnceAtItsLastEvent(t *testing.T) {
 			put(f.touched.sealed())
 			got := map[string]rowChange{}
 			for part := range parts {
-				all, err := f.gather(reg, []*changes{base}, part, parts, 1)
-				put(err)
+				var all []*changes
+				put(f.gather(reg, []*changes{base}, part, parts, 1, func(ch *changes) error {
+					all = append(all, ch)
+					return nil
+				}))
 				for _, ch := range all {
 					if len(ch.rows) != 1 {
 						t.Errorf("%d rows beyond the limit", len(ch.rows))

@@ -79,6 +79,13 @@ func (m *materializer) entries(ctx context.Context, all []*changes, high pglogre
 			touched = append(touched, scope)
 		}
 	}
+	ahead := func(n int) (err error) {
+		if n >= entriesAhead && len(calls) > 0 {
+			_, err = m.send(ctx, calls)
+			calls = nil
+		}
+		return err
+	}
 	for _, ch := range all {
 		var lists []byte
 		for i := range ch.rows {
@@ -130,16 +137,9 @@ func (m *materializer) entries(ctx context.Context, all []*changes, high pglogre
 				touch(scope)
 			}
 		}
-	}
-	ahead := func(n int) (err error) {
-		if n >= entriesAhead && len(calls) > 0 {
-			_, err = m.send(ctx, calls)
-			calls = nil
+		if err := ahead(len(entries)); err != nil {
+			return nil, nil, err
 		}
-		return err
-	}
-	if err := ahead(len(entries)); err != nil {
-		return nil, nil, err
 	}
 	slices.SortFunc(entries, entry.compare)
 	if numbers == numberNow {

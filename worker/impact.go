@@ -13,6 +13,9 @@ const (
 	impactBytes = 4 << 20
 )
 
+// againRows are impacted rows that are read and evaluated at a time: the sooner the first are asked for, the sooner the database has work.
+const againRows = 5000
+
 // stNumber gives the effects of one event in one scope their ordinals: in the order of table ids and keys. $1: scopes, $2: the
 // first commit.
 var stNumber = &statement{"number", `UPDATE synchro.scope_entry e SET effect_ordinal = n.wanted
@@ -42,21 +45,22 @@ func (a *applier) consequence(ctx context.Context, base []*changes, high pglogre
 	most := max(int(limits.MemoryBytes/touchedMemory/4), limits.BatchMaxRows)
 	parts := (f.rows + most - 1) / most
 	for part := range parts {
-		more, err := f.gather(a.reg, base, uint64(part), uint64(parts), limits.BatchMaxRows)
-		if err != nil {
-			return nil, err
+		again := &again{applier: a}
+		err := f.gather(a.reg, base, uint64(part), uint64(parts), min(againRows, limits.BatchMaxRows), func(ch *changes) error { return again.add(ctx, ch) })
+		if err == nil {
+			err = again.finish(ctx)
 		}
-		if err := a.evaluateAgain(ctx, more); err != nil {
+		if err != nil {
 			return nil, err
 		}
 		if err := a.cfg.failAt("evaluated"); err != nil {
 			return nil, err
 		}
 		if parts == 1 && !a.pieces {
-			base = append(base, more...)
+			base = append(base, again.all...)
 			break
 		}
-		calls, err := a.settle(ctx, more, high, numberLater)
+		calls, err := a.settle(ctx, again.all, high, numberLater)
 		if err != nil {
 			return nil, err
 		}
@@ -163,39 +167,48 @@ func (a *applier) evaluateImpacts(ctx context.Context) error {
 	return ask(order...)
 }
 
-// evaluateAgain reads rows of projections and evaluates the memberships of those that are there. The next ones are always asked for
-// before the answers about these are waited for.
-func (a *applier) evaluateAgain(ctx context.Context, all []*changes) error {
-	groups := make([]uint64, len(all))
-	var last uint64
-	ask := func(i int) (err error) {
-		if i < len(all) {
-			ch := all[i]
-			groups[i], err = a.send(ctx, []call{{statement: ch.rel.sql.read, relNo: ch.rel.no, expect: 1, params: [][]byte{ch.keys.param()},
-				binary: binaryColumn, onRow: ch.readAgain}})
-			last = groups[i]
-		}
+// again reads rows of projections anew and evaluates the memberships of those that are there. The next ones are always asked for before the
+// answers about these are waited for, and while they are gathered the database works.
+type again struct {
+	*applier
+	all  []*changes
+	read uint64 // group of the newest ones, which are not evaluated yet
+	last uint64 // group
+}
+
+// add asks for rows, and for the memberships of those before.
+func (g *again) add(ctx context.Context, ch *changes) error {
+	group, err := g.send(ctx, []call{{statement: ch.rel.sql.read, relNo: ch.rel.no, expect: 1, params: [][]byte{ch.keys.param()},
+		binary: binaryColumn, onRow: ch.readAgain}})
+	if err == nil {
+		err = g.evaluate(ctx)
+	}
+	g.all, g.read, g.last = append(g.all, ch), group, max(group, g.last)
+	return err
+}
+
+// evaluate asks for the memberships of the newest rows.
+func (g *again) evaluate(ctx context.Context) error {
+	if len(g.all) == 0 {
+		return nil
+	}
+	if err := g.await(ctx, g.read); err != nil {
 		return err
 	}
-	if err := ask(0); err != nil {
+	ch := g.all[len(g.all)-1]
+	if len(ch.there) == 0 {
+		return nil
+	}
+	var err error
+	g.last, err = g.send(ctx, []call{g.evaluation(ch)})
+	return err
+}
+
+func (g *again) finish(ctx context.Context) error {
+	if err := g.evaluate(ctx); err != nil {
 		return err
 	}
-	for i, ch := range all {
-		if err := ask(i + 1); err != nil {
-			return err
-		}
-		if err := a.await(ctx, groups[i]); err != nil {
-			return err
-		}
-		if len(ch.there) == 0 {
-			continue
-		}
-		var err error
-		if last, err = a.send(ctx, []call{a.evaluation(ch)}); err != nil {
-			return err
-		}
-	}
-	return a.await(ctx, last)
+	return g.await(ctx, g.last)
 }
 
 // parseOrdinal reads a one-based ordinal in text form.
