@@ -6,6 +6,7 @@
 
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"
+#include "common/hashfn.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/array.h"
@@ -152,21 +153,56 @@ same_shape(const JcsNode *a, const JcsNode *b)
 		version_a == version_b;
 }
 
+static uint32
+hash_string(uint32 hash, const char *str, int len)
+{
+	return hash_combine(hash, hash_bytes((const unsigned char *) str, len));
+}
+
+static uint32
+hash_names(uint32 hash, const JcsNode *object)
+{
+	for (int i = 0; object && i < object->len; i++)
+		hash = hash_string(hash, object->u.members[i].name, object->u.members[i].namelen);
+	return hash;
+}
+
+/* Equal for mutations of the same shape: a client may send as many shapes as mutations, and they must not all be compared in full. */
+static uint32
+shape_hash(const JcsNode *mutation)
+{
+	const JcsNode *table = jcs_member(mutation, "table");
+	const JcsNode *authored = jcs_member(mutation, "authored_schema");
+	const JcsNode *manifest = jcs_member(authored, "hash");
+	uint32		hash = hash_names(hash_names(0, jcs_member(mutation, "pk")), jcs_member(mutation, "columns"));
+	int64		version = 0;
+
+	(void) jcs_integer(jcs_member(authored, "version"), &version);
+	hash = hash_combine(hash, murmurhash32((uint32) version));
+	return hash_string(hash_string(hash, table->u.str, table->len), manifest->u.str, manifest->len);
+}
+
 /* Numbers the shapes of the mutations, from 0, in order of appearance: shape_of[i], and in first the mutation that each was seen in. */
 static int
 number_shapes(const JcsNode *mutations, int *shape_of, int *first)
 {
+	uint32	   *hashes = palloc(sizeof(uint32) * Max(mutations->len, 1));	/* of the shapes */
 	int			n = 0;
 
 	for (int i = 0; i < mutations->len; i++)
 	{
 		int			shape = 0;
+		uint32		hash;
 
 		push_require_shape(mutations->u.items[i]);
-		while (shape < n && !same_shape(mutations->u.items[first[shape]], mutations->u.items[i]))
+		hash = shape_hash(mutations->u.items[i]);
+		while (shape < n && (hashes[shape] != hash || !same_shape(mutations->u.items[first[shape]], mutations->u.items[i])))
 			shape++;
 		if (shape == n)
+		{
+			hashes[n] = hash;
 			first[n++] = i;
+		}
 		shape_of[i] = shape;
 	}
 	return n;
