@@ -71,8 +71,8 @@ static const char stale_query[] =
 static void
 flush(SynScopeHash *hash)
 {
-	if (pg_cryptohash_update(hash->ctx, (uint8 *) hash->buf.data, hash->buf.len) < 0)
-		elog(ERROR, "could not compute SHA-256: %s", pg_cryptohash_error(hash->ctx));
+	if (SHA256_Update(&hash->state, hash->buf.data, hash->buf.len) != 1)
+		elog(ERROR, "could not compute SHA-256");
 	resetStringInfo(&hash->buf);
 }
 
@@ -94,15 +94,29 @@ syn_scope_hash_begin(SynScopeHash *hash, const uint8 *schema_hash, const char *s
 				 errmsg("malformed scope id")));
 	hash->announced = cardinality;
 	hash->added = 0;
-	hash->ctx = pg_cryptohash_create(PG_SHA256);
-	if (!hash->ctx || pg_cryptohash_init(hash->ctx) < 0)
-		elog(ERROR, "could not compute SHA-256: %s", pg_cryptohash_error(hash->ctx));
+	if (SHA256_Init(&hash->state) != 1)
+		elog(ERROR, "could not compute SHA-256");
 	initStringInfo(&hash->buf);
 	enlargeStringInfo(&hash->buf, 2 * GATHERED);
 	syn_append_domain(&hash->buf, "synchro:v3:scope-digest:v1");
 	appendBinaryStringInfo(&hash->buf, (const char *) schema_hash, SYN_HASH_LEN);
 	syn_append_blob(&hash->buf, scope_id, scope_len);
 	syn_append_u64(&hash->buf, cardinality);
+}
+
+void
+syn_scope_hash_save(SynScopeHash *hash, SynHashState *state)
+{
+	flush(hash);
+	*state = hash->state;
+}
+
+void
+syn_scope_hash_resume(SynScopeHash *hash, const SynHashState *state, uint64 added)
+{
+	resetStringInfo(&hash->buf);
+	hash->state = *state;
+	hash->added = added;
 }
 
 void
@@ -149,9 +163,8 @@ syn_scope_hash_end(SynScopeHash *hash)
 	if (hash->added != hash->announced)
 		elog(ERROR, "number of scope entries changed while they were read");
 	flush(hash);
-	if (pg_cryptohash_final(hash->ctx, digest, sizeof(digest)) < 0)
-		elog(ERROR, "could not compute SHA-256: %s", pg_cryptohash_error(hash->ctx));
-	pg_cryptohash_free(hash->ctx);
+	if (SHA256_Final(digest, &hash->state) != 1)
+		elog(ERROR, "could not compute SHA-256");
 	pfree(hash->buf.data);
 	return syn_hash_hex(digest);
 }

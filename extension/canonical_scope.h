@@ -5,15 +5,13 @@
 #ifndef SYNCHRO_CANONICAL_SCOPE_H
 #define SYNCHRO_CANONICAL_SCOPE_H
 
-#include "common/cryptohash.h"
-
 #include "canonical.h"
 #include "compat.h"
 #include "scope_rows.h"
 
 typedef struct SynScopeHash
 {
-	pg_cryptohash_ctx *ctx;
+	SynHashState state;
 	StringInfoData buf;			/* input gathered for the next update */
 	uint64		announced;
 	uint64		added;
@@ -22,6 +20,10 @@ typedef struct SynScopeHash
 /* The number of entries comes first in the hash, so it is announced here and must be met. */
 extern void syn_scope_hash_begin(SynScopeHash *hash, const uint8 *schema_hash, const char *scope_id, int scope_len,
 								 uint64 cardinality);
+
+/* The state after what has been added so far; and going on from there, instead of from the beginning. */
+extern void syn_scope_hash_save(SynScopeHash *hash, SynHashState *state);
+extern void syn_scope_hash_resume(SynScopeHash *hash, const SynHashState *state, uint64 added);
 
 /* The next row, in identity order: its relation, the compact octets of its key, its digest. */
 extern void syn_scope_hash_row(SynScopeHash *hash, const SynRelation *rel, const char *key, int keylen, const void *digest);

@@ -26,7 +26,8 @@ typedef struct Entry
 	SynKeptKey	key;
 	SynKeptState state;
 	uint64		count;			/* rows */
-	Size		len;
+	Size		len;			/* octets of them */
+	Size		marks;			/* octets of their marks, which follow */
 	int			first;			/* block */
 	int			next;			/* entry of the same bucket, or free one */
 	bool		taken;
@@ -202,24 +203,38 @@ syn_kept_fetch(const SynKeptKey *key, SynKeptState *state, SynScopeRows *rows)
 		found = true;
 		pg_atomic_write_u32(&e->used, 1);
 		*state = e->state;
-		syn_rows_reset(rows, e->len);
+		syn_rows_reset(rows, e->len + e->marks);
 		rows->count = e->count;
-		for (Size left = e->len; left > 0; block = next_block[block])
+		for (Size left = e->len + e->marks; left > 0; block = next_block[block])
 		{
 			int			n = Min(left, BLOCK);
 
 			appendBinaryStringInfo(&rows->data, blocks + (Size) block * BLOCK, n);
 			left -= n;
 		}
+		appendBinaryStringInfo(&rows->marks, rows->data.data + e->len, e->marks);
+		rows->data.len = e->len;
 	}
 	LWLockRelease(kept->lock);
 	return found;
 }
 
+/* Copies octets from an offset on: the rows, and behind them their marks. */
+static void
+copy_octets(char *to, const SynScopeRows *rows, Size from, Size n)
+{
+	Size		len = rows->data.len;
+	Size		of_rows = from < len ? Min(len - from, n) : 0;
+
+	memcpy(to, rows->data.data + from, of_rows);
+	if (of_rows < n)
+		memcpy(to + of_rows, rows->marks.data + (from + of_rows - len), n - of_rows);
+}
+
 void
 syn_kept_store(const SynKeptKey *key, const SynKeptState *state, const SynScopeRows *rows)
 {
-	Size		len = rows->data.len;
+	Size		len = rows->data.len + rows->marks.len;
 	int			wanted = Max((len + BLOCK - 1) / BLOCK, 1);	/* so entries don't run out before blocks do */
 	int		   *at;
 
@@ -243,7 +258,8 @@ syn_kept_store(const SynKeptKey *key, const SynKeptState *state, const SynScopeR
 		e->key = *key;
 		e->state = *state;
 		e->count = rows->count;
-		e->len = len;
+		e->len = rows->data.len;
+		e->marks = rows->marks.len;
 		e->taken = true;
 		pg_atomic_write_u32(&e->used, 1);
 		link = &e->first;
@@ -254,7 +270,7 @@ syn_kept_store(const SynKeptKey *key, const SynKeptState *state, const SynScopeR
 
 			kept->free_block = next_block[block];
 			kept->free_blocks--;
-			memcpy(blocks + (Size) block * BLOCK, rows->data.data + done, Min(len - done, BLOCK));
+			copy_octets(blocks + (Size) block * BLOCK, rows, done, Min(len - done, BLOCK));
 			*link = block;
 			link = &next_block[block];
 		}

@@ -11,6 +11,9 @@
 #include "lookup.h"
 #include "scope_rows.h"
 
+/* Octets of records from mark to mark. */
+#define MARK_DISTANCE (4 * 1024)
+
 typedef struct Record
 {
 	uint16		part;
@@ -88,6 +91,7 @@ void
 syn_rows_init(SynScopeRows *rows, Size limit)
 {
 	initStringInfo(&rows->data);
+	initStringInfo(&rows->marks);
 	rows->limit = limit;
 	rows->count = 0;
 	rows->complete = true;
@@ -97,6 +101,7 @@ void
 syn_rows_reset(SynScopeRows *rows, Size room)
 {
 	resetStringInfo(&rows->data);
+	resetStringInfo(&rows->marks);
 	enlargeStringInfo(&rows->data, room);
 	rows->count = 0;
 	rows->complete = true;
@@ -164,11 +169,29 @@ add_run(SynScopeRows *rows, const SynScopeRows *from, int at, int end, uint64 co
 		appendBinaryStringInfoNT(&rows->data, from->data.data + at, end - at);
 }
 
+/* The count comes first in the hash, and then row by row. */
+static void
+keep_marks(const SynScopeRows *before, int unchanged, SynScopeRows *after)
+{
+	int			len = 0;
+
+	if (before->count != after->count)
+		return;
+	for (SynRowsMark mark; len < before->marks.len; len += sizeof(mark))
+	{
+		memcpy(&mark, before->marks.data + len, sizeof(mark));
+		if (mark.at > unchanged)
+			break;
+	}
+	appendBinaryStringInfo(&after->marks, before->marks.data, len);
+}
+
 void
 syn_rows_merge(const SynScopeRows *before, SynRowChange *changes, int n, SynScopeRows *after)
 {
 	int			at = 0;
 	uint64		left = before->count;
+	int			unchanged = before->data.len;
 
 	syn_rows_reset(after, Min(before->data.len + (Size) n * 64, after->limit));
 	qsort(changes, n, sizeof(SynRowChange), compare_changes);
@@ -189,6 +212,8 @@ syn_rows_merge(const SynScopeRows *before, SynRowChange *changes, int n, SynScop
 		}
 		add_run(after, before, start, at, count);
 		left -= count;
+		if (i == 0)
+			unchanged = at;
 		if (diff == 0)
 		{
 			at = next;
@@ -198,17 +223,33 @@ syn_rows_merge(const SynScopeRows *before, SynRowChange *changes, int n, SynScop
 			syn_rows_add(after, c->part, c->key, c->keylen, c->digest);
 	}
 	add_run(after, before, at, before->data.len, left);
+	keep_marks(before, unchanged, after);
 }
 
 char *
-syn_rows_digest(const SynScopeRows *rows, const SynManifestParts *manifest, const text *scope_id)
+syn_rows_digest(SynScopeRows *rows, const SynManifestParts *manifest, const text *scope_id)
 {
 	SynScopeHash hash;
+	SynRowsMark mark = {0};
 	Record		r;
+	int			at;
 
 	Assert(rows->complete);
 	syn_scope_hash_begin(&hash, manifest->schema_hash, VARDATA_ANY(scope_id), VARSIZE_ANY_EXHDR(scope_id), rows->count);
-	for (int at = 0; next_record(rows, &at, &r);)
+	if (rows->marks.len > 0)
+	{
+		memcpy(&mark, rows->marks.data + rows->marks.len - sizeof(mark), sizeof(mark));
+		syn_scope_hash_resume(&hash, &mark.state, mark.added);
+	}
+	for (at = mark.at; next_record(rows, &at, &r);)
+	{
 		syn_scope_hash_row(&hash, manifest->parts[r.part].rel, r.key, r.keylen, r.key + r.keylen);
+		if (at - mark.at < MARK_DISTANCE)
+			continue;
+		mark.at = at;
+		mark.added = hash.added;
+		syn_scope_hash_save(&hash, &mark.state);
+		appendBinaryStringInfo(&rows->marks, (char *) &mark, sizeof(mark));
+	}
 	return syn_scope_hash_end(&hash);
 }

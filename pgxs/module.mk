@@ -17,7 +17,7 @@ DATA       = $(wildcard sql/updates/synchro--*--*.sql)
 DATA_built = $(SCRIPT)
 PG_CPPFLAGS = -I$(CURDIR)/extension -I$(CURDIR)/cgo
 PG_CFLAGS  = -Wno-declaration-after-statement
-SHLIB_LINK = -ldl -lpthread
+SHLIB_LINK = -lcrypto -ldl -lpthread
 
 # PGXS takes the directory of the first makefile for the source directory.
 override srcdir := .

@@ -178,6 +178,21 @@ func TestKeptRowsFollowTheirScope(t *testing.T) {
 			k.exec(fmt.Sprintf(`SELECT ep.note(1000, 'y%d', ARRAY(SELECT 'e' || n FROM generate_series(1, 40) n))`, round))
 		}
 	})
+	t.Run("many rows", func(t *testing.T) { // the hash goes on where something has changed
+		many := make([]string, 300)
+		for n := range many {
+			many[n] = note(2000+10*n, "a", "{l}")
+		}
+		k.exec(strings.Join(many, ""))
+		k.equal(conn, "l", "before")
+		gone := "SELECT ep.note(%d, NULL, '{}', 'd');"
+		for _, sql := range []string{note(2000, "b", "{l}"), note(4990, "c", "{l}"), note(4000, "d", "{l}") + note(4500, "d", "{l}"), note(4010, "e", "{l}"),
+			note(3500, "f", "{l}"), note(4500, "g", "{l}"), note(4505, "h", "{l}"), fmt.Sprintf(gone, 4600), note(4990, "i", "{l}"),
+			fmt.Sprintf(gone, 4000) + note(4705, "j", "{l}"), fmt.Sprintf(gone, 4990) + note(2005, "k", "{l}"), note(4980, "l", "{l}"), item(1, "7", "{l}"), note(4980, "n", "{l}")} {
+			k.exec(sql)
+			k.equal(conn, "l", sql)
+		}
+	})
 	t.Run("a crash", func(t *testing.T) {
 		k.exec(note(81, "a", "{k}"))
 		k.equal(conn, "k", "before")
