@@ -94,13 +94,16 @@ insert_into_index(Bulk *bulk, int which)
 	for (int i = 0; i < bulk->waiting; i++)
 	{
 		TupleTableSlot *slot = bulk->slots[i];
-		IndexUniqueCheck check = info->ii_Unique && !bulk->replaces[i] ? UNIQUE_CHECK_YES : UNIQUE_CHECK_NO;
+		bool		unique = info->ii_Unique && !bulk->replaces[i];
 
 		econtext->ecxt_scantuple = slot;
 		if (info->ii_PredicateState && !ExecQual(info->ii_PredicateState, econtext))
 			continue;
 		FormIndexDatum(info, slot, bulk->estate, values, nulls);
-		index_insert(index, values, nulls, &slot->tts_tid, bulk->rel, check, false, info);
+		/* The index would raise the error with the key, which has no place in a log. */
+		if (!index_insert(index, values, nulls, &slot->tts_tid, bulk->rel, unique ? UNIQUE_CHECK_PARTIAL : UNIQUE_CHECK_NO, false, info) && unique)
+			ereport(ERROR, (errcode(ERRCODE_UNIQUE_VIOLATION), errmsg("a row with this key is there already"),
+							errtableconstraint(bulk->rel, RelationGetRelationName(index))));
 	}
 	ResetExprContext(econtext);
 }

@@ -2,6 +2,7 @@ package systest
 
 import (
 	"context"
+	"encoding/hex"
 	"io"
 	"net/http"
 	"os"
@@ -34,7 +35,7 @@ func TestLogsHoldNoData(t *testing.T) {
 	a.awaitReady()
 	const user, client, value, key = "mark-user", "mark-client", "mark-value", "11111111-aaaa-4aaa-8aaa-222222222222"
 	d := a.synced(user, client)
-	marks := []string{"mark-", key, "11111111"}
+	marks := []string{"mark-", key, "11111111", hex.EncodeToString([]byte("11111111"))} // the last as it is stored
 	var refusals []reply
 	post := func(as, route string, body []byte) reply {
 		r := a.post(as, route, body)
@@ -86,6 +87,13 @@ func TestLogsHoldNoData(t *testing.T) {
 		t.Fatalf("credential: %v %v", response, err)
 	}
 	response.Body.Close()
+	a.sync(d)
+
+	// A key that comes back has entries already: the batch fails once and is tried again.
+	a.exec("CREATE TABLE app.kept AS SELECT * FROM app.note WHERE id = '" + key + "'")
+	a.exec("DELETE FROM app.note WHERE id = '" + key + "'")
+	a.materialized()
+	a.exec("INSERT INTO app.note SELECT * FROM app.kept")
 	a.sync(d)
 
 	// Capture that fails on a value.
