@@ -5,12 +5,14 @@ SET search_path = pg_catalog, synchro, pg_temp AS $fn$
 -- p_stale_after: clients that have acknowledged nothing for so long expire; NULL: synchro.stale_client_after. p_batch_size: entries
 -- that it deletes at most, 1 to 10000. Returns {"expired_clients", "deleted_entries", "deleted_other"}; call again until
 -- deleted_entries is 0. It is not part of the caller's transaction: a rollback does not undo it.
--- Errors: 22023 for a parameter out of its range, 25000 unless READ COMMITTED, 55000 when capture is blocked or does not run.
+-- Errors: 22023 for a parameter out of its range, 25000 unless READ COMMITTED, 55000 when capture is blocked or does not run, or is not
+-- there after 30 seconds: the caller's snapshot keeps vacuum from what the worker leaves behind, so waiting longer would slow it down.
 DECLARE
   v_interval interval := coalesce(p_stale_after, current_setting('synchro.stale_client_after')::interval);
   v_seconds  numeric := extract(epoch FROM v_interval);
   v_before   timestamptz;
   v_since    timestamptz := clock_timestamp();
+  v_end      timestamptz := v_since + interval '30 seconds';
   v_request  bigint;
   v_done     synchro.compaction;
 BEGIN
@@ -33,6 +35,10 @@ BEGIN
       v_request := coalesce(v_request, synchro._emit_compaction(v_before, p_batch_size));
       SELECT c.* INTO v_done FROM synchro.compaction c WHERE c.request = v_request;
       EXIT WHEN FOUND;
+      IF v_since > v_end THEN
+        RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = 'the worker has not come to the compaction within 30 seconds',
+                              HINT = 'It compacts when it gets there; synchro.compaction shows it then.';
+      END IF;
     END IF;
     PERFORM pg_sleep(0.01);
   END LOOP;

@@ -1,11 +1,14 @@
 package systest
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"synchro/internal/pgtest"
 )
@@ -26,6 +29,31 @@ func TestCompactionOnRequest(t *testing.T) {
 	}
 	c.want("SELECT floor_kind || ' ' || (floor_lsn = high_lsn) FROM synchro.scope", "transaction_end true")
 	c.equal()
+}
+
+// A call does not wait for ever for a worker that does not come to it. What it asked for is done all the same.
+func TestCompactionIsNotAwaitedForEver(t *testing.T) {
+	t.Parallel()
+	c := newCore(t, pgtest.Config{})
+	c.register()
+	c.start()
+	c.streaming()
+	c.exec("INSERT INTO app.item (id, owner) SELECT g, 'u1' FROM generate_series(1, 10) g")
+	c.materialized()
+	holder := c.Connect(t, "", "")
+	if _, err := holder.Exec(t.Context(), "BEGIN; SELECT FROM synchro.scope FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	c.exec("DELETE FROM app.item WHERE id <= 3")
+	_, err := c.db.Exec(t.Context(), "SELECT synchro.synchro_compact()")
+	if refused := (*pgconn.PgError)(nil); !errors.As(err, &refused) || refused.Code != "55000" {
+		t.Errorf("%v, want 55000", err)
+	}
+	c.want("SELECT count(*) FROM synchro.compaction", "0")
+	if _, err := holder.Exec(t.Context(), "COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	c.poll("compaction", "SELECT sum(deleted_entries) FROM synchro.compaction", "3")
 }
 
 // Compaction and the applier at the same rows: neither fails, whoever comes first.
