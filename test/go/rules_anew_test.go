@@ -267,7 +267,7 @@ func TestTableComesBackOnceItsUnregistrationIsActive(t *testing.T) {
 			c.rule = "app.moved_scopes"
 			c.equal()
 			c.want("SELECT synchro.synchro_table_id('app.item')", table)
-			c.want("SELECT string_agg(m.transition_class, ',' ORDER BY m.schema_version) FROM synchro.manifest m WHERE m.schema_version > 2", "class_4,class_3")
+			c.want("SELECT string_agg(m.transition_class, ',' ORDER BY m.schema_version) FROM synchro.manifest m WHERE m.schema_version > 3", "class_4,class_3")
 			c.want("SELECT count(*) FROM synchro.quarantine", "0")
 		})
 	}

@@ -78,9 +78,9 @@ var faults = []fault{
 	{name: "a changed rule leaves the cursors of its scopes", focus: "alter", dirty: true, sql: `CREATE FUNCTION synchro._keep() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.membership_generation := OLD.membership_generation; RETURN NEW; END $$;
 		CREATE TRIGGER keep BEFORE UPDATE ON synchro.scope FOR EACH ROW EXECUTE FUNCTION synchro._keep()`},
 	{name: "an operator's expiry has no effect", focus: "expire", edits: []edit{{"synchro_expire_client", "SET expired = true", "SET expired = false"}}},
-	{name: "a waiting pull is not woken", focus: "wait", edits: []edit{{"synchro_pull", "wait_on := v_page.o_wait_on;", "wait_on := CASE WHEN v_page.o_wait_on IS NOT NULL THEN '{9000000000}'::bigint[] END;"}}},
+	{name: "a waiting pull is not woken", focus: "wait", edits: []edit{{"_pull_answer", "wait_on := v_page.o_wait_on;", "wait_on := CASE WHEN v_page.o_wait_on IS NOT NULL THEN '{9000000000}'::bigint[] END;"}}},
 	{name: "a waiting pull is not told of the capture of its push", focus: "wait", edits: []edit{{"_push_wait", "ARRAY[-c.client_no]", "ARRAY[-c.client_no - 1000000]"}}},
-	{name: "a pull that says nothing is not held", focus: "wait", edits: []edit{{"synchro_pull", "wait_on := v_page.o_wait_on;", ""}}},
+	{name: "a pull that says nothing is not held", focus: "wait", edits: []edit{{"_pull_answer", "wait_on := v_page.o_wait_on;", ""}}},
 	{name: "a rotated key is not believed any more", focus: "rotate", edits: []edit{{"synchro_rotate_keys", "'verify_only'", "'retired'"}}},
 	{name: "a membership is dropped", dirty: true, sql: evaluation("SELECT m.ord, m.scope_id FROM synchro._evaluate(p_rel_no, p_generation, p_keys) m WHERE left(m.scope_id, 5) <> 'team:' OR left(p_keys[m.ord], 8) NOT IN ('00000002', '00000005')")},
 	{name: "leaving a scope is dropped", dirty: true, sql: evaluation(`SELECT m.ord, m.scope_id FROM synchro._evaluate(p_rel_no, p_generation, p_keys) m
