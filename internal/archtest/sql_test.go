@@ -76,3 +76,15 @@ func TestEveryFunctionSetsItsSearchPath(t *testing.T) {
 		}
 	}
 }
+
+// What a backslash in a plain literal means is up to the session (standard_conforming_strings), and a function is compiled in the session that calls it.
+func TestBackslashesStandInEscapeStrings(t *testing.T) {
+	comment, literal := regexp.MustCompile(`--.*`), regexp.MustCompile(`([EeBb&]?)'(?:[^']|'')*'`)
+	for _, p := range sources(t, "sql", ".sql") {
+		for _, m := range literal.FindAllStringSubmatch(comment.ReplaceAllString(read(t, p), ""), -1) {
+			if m[1] == "" && strings.Contains(m[0], `\`) {
+				t.Errorf("%s: a backslash in %s", p, m[0])
+			}
+		}
+	}
+}

@@ -16,7 +16,7 @@ BEGIN
                             'exclude the column, or make it STORED');
   END IF;
   SELECT a.attname INTO v_col FROM pg_attribute a
-   WHERE a.attrelid = p_relation AND a.attname = ANY (p_columns) AND synchro._storage_type(a.atttypid) ~ '^pg_catalog\._?(money|aclitem|reg[a-z]+)$' LIMIT 1;
+   WHERE a.attrelid = p_relation AND a.attname = ANY (p_columns) AND synchro._storage_type(a.atttypid) ~ '^pg_catalog[.]_?(money|aclitem|reg[a-z]+)$' LIMIT 1;
   IF FOUND THEN
     PERFORM synchro._refuse('unsupported_type', format('the text of column %I depends on settings or the catalog', v_col.attname),
                             'leave the column out, or keep its value in a column of another type');

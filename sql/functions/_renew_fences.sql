@@ -12,7 +12,7 @@ BEGIN
       JOIN pg_trigger t ON t.tgrelid = s.relation_oid AND t.tgname = 'synchro_fence'
       JOIN pg_proc f ON f.oid = t.tgfoid AND f.pronamespace = 'synchro'::regnamespace
      CROSS JOIN LATERAL synchro._fence_arguments(s.rel_no) a
-     CROSS JOIN LATERAL string_to_array(encode(t.tgargs, 'escape'), '\000') g(given)
+     CROSS JOIN LATERAL string_to_array(encode(t.tgargs, 'escape'), E'\\000') g(given)
      WHERE (p_rel_nos IS NULL OR s.rel_no = ANY (p_rel_nos))
        AND (g.given[2], g.given[7], g.given[8], g.given[9]) IS DISTINCT FROM
            (a.kind::text, array_to_string(a.sync_attnums, ' '), array_to_string(a.text_attnums, ' '), array_to_string(a.required_attnums, ' '))
