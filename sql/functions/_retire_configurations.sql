@@ -21,7 +21,7 @@ BEGIN
                    WHERE g.generation < v_active OR b.state = 'rejected');
   DELETE FROM synchro.declared_scope d
    USING (SELECT x.generation, x.rel_no, x.scope_id FROM synchro.declared_scope x
-           WHERE x.generation = ANY (v_past || v_active) LIMIT p_batch_size) o
+           WHERE x.generation = ANY (v_past || v_active) ORDER BY x.generation, x.rel_no, x.scope_id LIMIT p_batch_size) o
    WHERE (d.generation, d.rel_no, d.scope_id) = (o.generation, o.rel_no, o.scope_id);
   GET DIAGNOSTICS v_count = ROW_COUNT;
   v_rows := v_rows + v_count;
@@ -37,7 +37,7 @@ BEGIN
                                         WHERE s.generation >= v_active AND s.generation <> ALL (v_past) AND s.impact_hash <> x.impact_hash
                                           AND (s.target_rel_no, s.source_rel_no, s.impact_function) = (x.target_rel_no, x.source_rel_no, x.impact_function))
                           THEN synchro._definition_hash(x.impact_function) IS NOT DISTINCT FROM x.impact_hash ELSE false END
-           LIMIT p_batch_size) o
+           ORDER BY x.generation, x.target_rel_no, x.source_rel_no LIMIT p_batch_size) o
    WHERE (d.generation, d.target_rel_no, d.source_rel_no) = (o.generation, o.target_rel_no, o.source_rel_no);
   GET DIAGNOSTICS v_count = ROW_COUNT;
   v_rows := v_rows + v_count;
@@ -51,7 +51,7 @@ BEGIN
                            AND EXISTS (SELECT FROM synchro.standing_registration s
                                         WHERE (s.rel_no, s.membership_function) = (x.rel_no, x.membership_function) AND s.membership_hash <> x.membership_hash)
                           THEN synchro._definition_hash(x.membership_function) IS NOT DISTINCT FROM x.membership_hash ELSE false END
-           LIMIT p_batch_size) o
+           ORDER BY x.generation, x.rel_no LIMIT p_batch_size) o
    WHERE (r.generation, r.rel_no) = (o.generation, o.rel_no);
   GET DIAGNOSTICS v_count = ROW_COUNT;
   v_rows := v_rows + v_count;
@@ -68,7 +68,7 @@ BEGIN
              AND NOT EXISTS (SELECT FROM synchro.registration r WHERE r.generation = x.generation)
              AND NOT EXISTS (SELECT FROM synchro.membership_dependency d WHERE d.generation = x.generation)
              AND NOT EXISTS (SELECT FROM synchro.backfill b WHERE b.generation = x.generation)
-           LIMIT p_batch_size) o
+           ORDER BY x.generation LIMIT p_batch_size) o
    WHERE g.generation = o.generation;
   GET DIAGNOSTICS v_count = ROW_COUNT;
   v_rows := v_rows + v_count;
@@ -79,7 +79,7 @@ BEGIN
              AND NOT EXISTS (SELECT FROM synchro.registration r WHERE r.membership_twin = p.oid)
              AND NOT EXISTS (SELECT FROM synchro.membership_dependency d WHERE d.impact_twin = p.oid)
              AND NOT EXISTS (SELECT FROM pg_depend u WHERE u.refclassid = 'pg_proc'::regclass AND u.refobjid = p.oid)
-           LIMIT least(p_batch_size, 100)) c;
+           ORDER BY p.oid LIMIT least(p_batch_size, 100)) c;
   IF v_count > 0 THEN
     EXECUTE 'DROP FUNCTION ' || v_twins;
   END IF;
